@@ -2,8 +2,16 @@ import { getOwned } from "../volume/rules/ownership.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
 import { filePrefixOf } from "../volume/model/layout.ts";
-import type { FileView, ImageLocation, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
-import type { MutationOutcome, VolumeChange, VolumeExport } from "../volume/ports/store.ts";
+import type { FileView, ImageLocation, StoredVolume } from "../volume/model/inventory.ts";
+import {
+  ifSent,
+  type MutationOutcome,
+  sent,
+  type VolumeChange,
+  type VolumeExport,
+} from "../volume/ports/store.ts";
+import { premisesToExport, premisesToGrow, premisesToWithdraw } from "../volume/rules/premises.ts";
+import { commit } from "./records/commit.ts";
 import {
   formatComment,
   maxCommentBytes,
@@ -14,7 +22,7 @@ import {
 } from "../volume/model/record.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
-import type { ControllerCall, ControllerDeps } from "./deps.ts";
+import type { ControllerCall } from "./deps.ts";
 
 /** What a router said instead of doing it, to be added to an error's text; "" when it said nothing. */
 export function answered(refusal: string | undefined): string {
@@ -75,7 +83,7 @@ export async function changeVolume(
   change: VolumeChange,
   wanted: (after: StoredVolume) => boolean,
 ): Promise<StoredVolume> {
-  const outcome = await sendChange(call, before, change);
+  const outcome = sent(await commit(call, before, { id: before.id, set: change }));
   const after = outcome.after.volume;
   // By a person's hand another disk may be in the slot, with the same comment.
   if (after !== undefined && after.imagePath !== before.imagePath) throw changedMeanwhile(verb, before.id);
@@ -92,17 +100,6 @@ export async function changeVolume(
   // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
   return failMutation(verb, before.id, expected, after, outcome.refusal);
-}
-
-/** Until it is read back as wanted, nothing is known of the volume any more. */
-async function sendChange(
-  call: ControllerCall,
-  before: StoredVolume,
-  change: VolumeChange,
-): Promise<MutationOutcome<VolumeView>> {
-  call.memory.known.forget(before.id);
-  const send = () => call.store.change(before.id, before.comment, change, call.context);
-  return await remembered(call, before, send);
 }
 
 /**
@@ -126,13 +123,15 @@ export async function writeKnown(
   const comment = formatComment({ ...known.comment, record }, Infinity);
   if (comment === stored.comment || comment.length > stored.comment.length) return undefined;
   if (call.memory.inDoubt.mayStillApply(stored.id, stored.comment)) return undefined;
-  const onImage = stored.imagePath;
-  const outcome = await sendChange(call, stored, { ...change, comment, onImage });
+  const { imagePath } = stored;
+  const set = { ...change, comment };
+  const outcome = ifSent(await commit(call, stored, { id: stored.id, set }, premisesToWithdraw(stored)));
+  if (outcome === undefined) return undefined;
   const { after: { volume: after }, refusal, ended } = outcome;
   if (!ended && after?.comment === stored.comment) {
     failMutation(verb, stored.id, stored.comment, after, refusal);
   }
-  if (after?.comment !== comment || after.imagePath !== onImage || !wanted(after)) return undefined;
+  if (after?.comment !== comment || after.imagePath !== imagePath || !wanted(after)) return undefined;
   call.memory.wrote(after, stored.comment);
   return getOwned(after, call.settings.cluster, verb);
 }
@@ -161,9 +160,9 @@ export async function exportKnown(
   if (!fits(known, record) || call.memory.inDoubt.mayStillApply(id, stored.comment)) return undefined;
   const comment = commentWith(known, record);
   const filePrefix = filePrefixOf(id, cluster);
-  call.memory.known.forget(id);
-  const send = () => call.store.exportUnseen(stored, { ...change, comment }, filePrefix, call.context);
-  const after = (await remembered(call, stored, send))?.after.volume;
+  const write = { id, set: { ...change, comment }, filePrefix };
+  const outcome = ifSent(await commit(call, stored, write, premisesToExport(stored, filePrefix)));
+  const after = outcome?.after.volume;
   if (after === undefined || !after.exported || after.exportNqn !== change.export.nqn) return undefined;
   if (isCut(after.comment, comment)) return await restoreComment(call, stored, after);
   if (after.comment !== comment) return undefined;
@@ -194,9 +193,8 @@ export async function growKnown(
   const record = rewritten(known.record);
   if (!fits(known, record) || call.memory.inDoubt.mayStillApply(id, stored.comment)) return undefined;
   const comment = commentWith(known, record);
-  call.memory.known.forget(id);
-  const send = () => call.store.growUnseen(stored, { comment, sizeBytes }, call.context);
-  const after = (await remembered(call, stored, send))?.after.volume;
+  const set = { comment, sizeBytes };
+  const after = ifSent(await commit(call, stored, { id, set }, premisesToGrow(stored)))?.after.volume;
   if (after?.sizeBytes === sizeBytes && isCut(after.comment, comment)) {
     return await restoreComment(call, stored, after);
   }
@@ -321,31 +319,7 @@ async function restoreComment(call: ControllerCall, before: StoredVolume, cut: S
 /** Gives a volume the comment of before, with the export off if it was. */
 async function putBack(call: ControllerCall, before: StoredVolume, after: StoredVolume): Promise<void> {
   const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
-  const send = () => call.store.change(before.id, after.comment, change, call.context);
-  await remembered(call, after, send);
-}
-
-/**
- * Sends a mutation that expects the comment of `before`; one that may still come is remembered. What the router said decides
- * nothing: only a whole answer is an end.
- */
-export async function remembered<Outcome extends MutationOutcome<VolumeView> | undefined>(
-  deps: ControllerDeps,
-  before: StoredVolume,
-  send: () => Promise<Outcome>,
-): Promise<Outcome> {
-  const { id, comment } = before;
-  try {
-    const outcome = await send();
-    if (outcome !== undefined && !outcome.ended) {
-      const found = outcome.after.volume?.comment ?? comment;
-      if (found === comment) deps.memory.inDoubt.remember(id, comment);
-    }
-    return outcome;
-  } catch (error) {
-    deps.memory.inDoubt.remember(id, comment);
-    throw error;
-  }
+  sent(await commit(call, after, { id: before.id, set: change }));
 }
 
 /**

@@ -13,6 +13,7 @@ import type { ImageLocation, StoredVolume, Wanted } from "../../src/volume/model
 import type { NewVolume } from "../../src/volume/ports/store.ts";
 import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
+import { type StoreWrites, withWrites } from "../support/store_writes.ts";
 
 export { rejectsWith } from "../fakes/volume_errors.ts";
 
@@ -54,9 +55,9 @@ export interface ClientOptions {
 
 export interface Bench {
   readonly router: Simulator;
-  readonly store: RouterVolumeStore;
+  readonly store: RouterVolumeStore & StoreWrites;
   /** Another client of the same router. */
-  another(options?: ClientOptions): RouterVolumeStore;
+  another(options?: ClientOptions): RouterVolumeStore & StoreWrites;
   call(ms?: number): CallContext;
   /** Exec requests and statements since the last call of this function. */
   cost(): { readonly execs: number; readonly statements: number };
@@ -92,7 +93,7 @@ export async function withRouter(
       warning: assert.fail,
     });
     const session = new Session({ transport, clock, random, commandTimeoutMs });
-    const store = new RouterVolumeStore({ session, clock, random, copyTimeoutMs });
+    const store = withWrites(new RouterVolumeStore({ session, clock, random, copyTimeoutMs }));
     stores.push(store);
     return store;
   };

@@ -5,11 +5,12 @@ import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import { FakeClock } from "../fakes/clock.ts";
 import { testContext } from "../fakes/controller_deps.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
+import { type StoreWrites, withWrites } from "../support/store_writes.ts";
 import { withRouter } from "./_routeros_bench.ts";
 
 /** A store, and where its volumes lie on its router. */
 export interface StoreBench {
-  readonly store: VolumeStore;
+  readonly store: VolumeStore & StoreWrites;
   readonly call: () => CallContext;
   readonly folder: string;
   readonly label: string;
@@ -40,7 +41,7 @@ export const storeBenches: Readonly<
       return test({ store, call, has, mount, takeLabel, folder, label });
     }),
   "in memory": async (test) => {
-    const store = new FakeVolumeStore(new FakeClock());
+    const store = withWrites(new FakeVolumeStore(new FakeClock()));
     const has = (path: string) => store.allFiles.has(path);
     const mount = (id: string) => {
       store.edit(id, { routerUses: ["its file system is mounted"] });

@@ -79,11 +79,11 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     await addPlain(bench);
     const { path } = plain(bench).location;
     for (const onImage of [`${path}.other`, `${bench.folder}/other/${path.split("/").at(-1)}`]) {
-      const { after, ended } = await store.change("pvc-1", "one", { comment: "two", onImage }, call());
-      assert.deepEqual([after.volume?.comment, ended], ["one", true], onImage);
+      const outcome = await store.withdrawUnseen({ ...one, imagePath: onImage }, { comment: "two" }, call());
+      assert.deepEqual([outcome?.after.volume?.comment, outcome?.ended], ["one", true], onImage);
     }
-    const { after } = await store.change("pvc-1", "one", { comment: "two", onImage: path }, call());
-    assert.equal(after.volume?.comment, "two");
+    const outcome = await store.withdrawUnseen({ ...one, imagePath: path }, { comment: "two" }, call());
+    assert.equal(outcome?.after.volume?.comment, "two");
   },
   "adds a volume and shows it alone, and the pools without any": async (bench) => {
     const { store, call, folder } = bench;

@@ -2,11 +2,22 @@ import type { StoredFile } from "../../src/volume/model/inventory.ts";
 import type { Premise } from "../../src/volume/ports/premise.ts";
 import type { VolumeStore, Write } from "../../src/volume/ports/store.ts";
 
-/** The commands that can have a mishap. */
-export type StoreMethod = keyof VolumeStore;
+/** A write by what it does; the unseen ones rest on no read. */
+type WriteKind =
+  | "add"
+  | "addAlone"
+  | "addUnseen"
+  | "change"
+  | "exportUnseen"
+  | "growUnseen"
+  | "remove"
+  | "removeUnseen";
 
-/** The name of a write among those: the unseen ones rest on no read. */
-export function writeMethod(write: Write, premises: readonly Premise[]): StoreMethod {
+/** The commands that can have a mishap. */
+export type StoreMethod = keyof VolumeStore | WriteKind;
+
+/** What a write does. */
+export function writeMethod(write: Write, premises: readonly Premise[]): WriteKind {
   const asks = (...kinds: readonly Premise["is"][]) => premises.some(({ is }) => kinds.includes(is));
   if ("add" in write) return write.readsAll ? "add" : asks("slot-free") ? "addUnseen" : "addAlone";
   if ("remove" in write) return asks("alone") ? "removeUnseen" : "remove";

@@ -1,6 +1,6 @@
 import { timeLeftMs } from "../../src/async/deadline.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { locationOf, neverUsedMark, plainLocation } from "../../src/volume/model/layout.ts";
+import { neverUsedMark } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type {
   CreateView,
@@ -21,27 +21,16 @@ import {
   type Commit,
   type DiskGuard,
   idOfWrite,
-  ifSent,
-  type KnownDisk,
   type MutationOutcome,
   type NewFolder,
   type NewSubvolume,
   type NewVolume,
   type NotSent,
-  sent,
   type StoredSubvolume,
-  type Unseen,
   type VolumeChange,
   type VolumeStore,
   type Write,
 } from "../../src/volume/ports/store.ts";
-import {
-  premisesToAdd,
-  premisesToChange,
-  premisesToExport,
-  premisesToGrow,
-  premisesToRemove,
-} from "../../src/volume/rules/premises.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
 import { asListed, changedDisk, readable } from "./changed_disk.ts";
@@ -83,6 +72,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Copies during which the source changed or could, or that were not finished. */
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
+  #lastPools: readonly Pool[] | undefined;
   #hasBooted = false;
 
   constructor(clock: FakeClock, upMs = 1000 * 86_400_000) {
@@ -123,6 +113,10 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     const exported = [...this.disks.values()].filter((disk) => disk.exported && disk.imagePath === imagePath);
     const lingering = this.#lingering.nqnsOf(imagePath, this.#clock.now());
     return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering])];
+  }
+
+  get lastPools(): readonly Pool[] {
+    return this.#lastPools ?? this.pools;
   }
 
   async view(id: string, filePrefix: string, context: CallContext, folder = ""): Promise<VolumeView> {
@@ -190,12 +184,15 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   ): Promise<Commit | NotSent> {
     const id = idOfWrite(write);
     assertCompared(write, premises);
-    const isHeld = (premise: Premise) => holds(premise, { id, contents: this, upMs: this.#state().upMs });
+    const isHeld = (premise: Premise) => holds(premise, { id, contents: this, upMs: this.#upMs });
     if (!premises.filter(({ is }) => is === "up-for").every(isHeld)) {
       return { notSent: new VolumeError("unavailable", "Cannot tell how long the router is up") };
     }
     const effect: Effect = (half) => this.#write(write, half, premises, isHeld);
-    const end = await this.#mutate(writeMethod(write, premises), id, context, effect);
+    const method = writeMethod(write, premises);
+    // One that was asked for any write becomes this one's.
+    for (const mishap of this.#mishaps.get("commit")?.splice(0) ?? []) this.mishap(method, mishap);
+    const end = await this.#mutate(method, id, context, effect);
     const after = this.#check(id, "remove" in write ? write.filePrefix : undefined);
     const all = "add" in write && write.readsAll ? { all: this.#list().volumes } : {};
     return { after: { ...after, ...all }, ...end };
@@ -215,72 +212,6 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     }
     if (!premises.every(isHeld)) return undefined;
     return "add" in write ? this.#add(write.add, half) : this.#change(write.id, write.set);
-  }
-
-  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const { after, ...end } = sent(await this.commit({ add: volume, readsAll: true }, [], context));
-    const { pools, upMs, all } = after;
-    return { after: { pools, upMs, volumes: all! }, ...end };
-  }
-
-  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
-    return sent(await this.commit({ add: volume }, [], context));
-  }
-
-  async addUnseen(
-    add: NewVolume,
-    unseen: Unseen,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    return ifSent(await this.commit({ add }, premisesToAdd(add, unseen), context));
-  }
-
-  async change(
-    id: string,
-    comment: string,
-    set: VolumeChange,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView>> {
-    return sent(await this.commit({ id, set }, premisesToChange(comment, set), context));
-  }
-
-  async exportUnseen(
-    disk: Pick<KnownDisk, "id" | "comment" | "imagePath">,
-    set: VolumeChange,
-    filePrefix: string,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    return ifSent(await this.commit({ id: disk.id, set }, premisesToExport(disk, filePrefix), context));
-  }
-
-  async growUnseen(
-    disk: KnownDisk,
-    set: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    return ifSent(await this.commit({ id: disk.id, set }, premisesToGrow(disk), context));
-  }
-
-  async remove(
-    { id, comment }: DiskGuard,
-    remove: ImageLocation,
-    filePrefix: string,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView>> {
-    return sent(await this.commit({ id, remove, filePrefix }, [{ is: "comment", text: comment }], context));
-  }
-
-  async removeUnseen(
-    disk: DiskGuard,
-    imagePath: string,
-    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    // Of a pool that is not mounted nothing is removed, whatever is there.
-    const isMounted = this.tree.isMounted(imagePath);
-    const remove = isMounted ? locationOf(imagePath, this.pools) : plainLocation(imagePath);
-    const write = { id: disk.id, remove, filePrefix: unseen.filePrefix };
-    return ifSent(await this.commit(write, premisesToRemove(disk, remove, unseen), context));
   }
 
   async removeImage(
@@ -492,8 +423,12 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   }
 
   #state(): RouterState {
-    const upMs = this.#clock.now() - this.#bootedAtMs;
-    return { pools: [...this.pools], upMs };
+    this.#lastPools = [...this.pools];
+    return { pools: this.#lastPools, upMs: this.#upMs };
+  }
+
+  get #upMs(): number {
+    return this.#clock.now() - this.#bootedAtMs;
   }
 
   #shown(): StoredVolume[] {

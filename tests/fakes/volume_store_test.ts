@@ -3,6 +3,7 @@ import { locationOf, plainLocation, subvolumeLocation } from "../../src/volume/m
 import type { NewVolume } from "../../src/volume/ports/store.ts";
 import { FakeClock } from "./clock.ts";
 import { inTime, testContext } from "./controller_deps.ts";
+import { withWrites } from "../support/store_writes.ts";
 import { FakeVolumeStore } from "./volume_store.ts";
 
 const filePrefix = "v.0a";
@@ -17,7 +18,7 @@ const nqn = (text: string) => ({ export: { nqn: text, port: 4420 } });
 /** A router with the volume on it. */
 async function router() {
   const clock = new FakeClock();
-  const store = new FakeVolumeStore(clock);
+  const store = withWrites(new FakeVolumeStore(clock));
   await store.add(volume, context);
   return { clock, store };
 }

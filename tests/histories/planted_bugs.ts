@@ -101,9 +101,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a text of the router counts as the end of a command",
-    file: "src/controller/change.ts",
-    from: "if (outcome !== undefined && !outcome.ended) {",
-    to: "if (outcome !== undefined && !outcome.ended && outcome.refusal === undefined) {",
+    file: "src/controller/records/commit.ts",
+    from: `"notSent" in outcome || outcome.ended)`,
+    to: `"notSent" in outcome || outcome.ended || outcome.refusal !== undefined)`,
   },
   {
     title: "what an earlier leader's command may still do is forgotten",

@@ -1,8 +1,9 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import type { VolumeStore } from "../../src/volume/ports/store.ts";
+import type { Premise } from "../../src/volume/ports/premise.ts";
+import { idOfWrite, type VolumeStore, type Write } from "../../src/volume/ports/store.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { FakeClock } from "../fakes/clock.ts";
-import type { Mishap, StoreMethod } from "../fakes/mishap.ts";
+import { type Mishap, type StoreMethod, writeMethod } from "../fakes/mishap.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { Process } from "./process.ts";
 import type { CallStep, Trouble } from "./schedule.ts";
@@ -87,7 +88,9 @@ export function routerLink(
       what: trouble?.at === number ? trouble.what : undefined,
     });
   };
-  return new Proxy(ends.store, { get: (_, name) => send(name as StoreMethod) });
+  // What was read last is asked of nobody.
+  const methodOf = (name: StoreMethod) => name === "lastPools" ? ends.store.lastPools : send(name);
+  return new Proxy(ends.store, { get: (_, name) => methodOf(name as StoreMethod) });
 }
 
 interface Command {
@@ -128,7 +131,11 @@ async function sendCommand(ends: LinkEnds, command: Command): Promise<unknown> {
 function count(sent: Sent, { disks }: FakeVolumeStore, { name, args, what }: Command): void {
   sent.commands++;
   if (!reads.includes(name)) sent.changes++;
-  const isChange = name === "change" && disks.get(args[0] as string)?.comment === args[1];
+  if (name !== "commit") return;
+  const [write, premises] = args as [Write, readonly Premise[]];
+  const comment = disks.get(idOfWrite(write))?.comment;
+  const isExpected = premises.some((premise) => premise.is === "comment" && premise.text === comment);
+  const isChange = writeMethod(write, premises) === "change" && isExpected;
   if (isChange && what?.startsWith("refused")) sent.isRefused = true;
 }
 
@@ -148,7 +155,7 @@ async function runCommand(
     if (name === "copyFile") store.mishap(name, { ...mishap, takesMs: Math.max(copyMs, takesMs) });
     else if (mishap !== undefined) store.mishap(name, mishap);
     const patient = args.map((one) => isContext(one) ? { requestId: one.requestId, signal } : one);
-    return await (store[name] as (...args: unknown[]) => Promise<unknown>)(...patient);
+    return await (store[name as keyof VolumeStore] as (...args: unknown[]) => Promise<unknown>)(...patient);
   } finally {
     process[kind]--;
     observe();

@@ -7,6 +7,7 @@ import { VolumeError } from "../../src/volume/errors.ts";
 import { plainLocation } from "../../src/volume/model/layout.ts";
 import type { FileView, Pool, StoredFile, StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
+import { type StoreWrites, withWrites } from "../support/store_writes.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { propertyTest } from "./_property.ts";
@@ -54,7 +55,7 @@ function truth(router: Router): Seen {
 
 /** The reads, and the part of the real state that each shows. */
 const reads: Readonly<
-  Record<string, (store: VolumeStore) => Promise<{ seen: Seen; part: (whole: Seen) => Seen }>>
+  Record<string, (store: VolumeStore & StoreWrites) => Promise<{ seen: Seen; part: (whole: Seen) => Seen }>>
 > = {
   "view()": async (store) => {
     const { volume, sharers, foreign, ...rest } = await store.view(id, filePrefix, call());
@@ -133,7 +134,7 @@ for (const [name, reading] of Object.entries(reads)) {
       fc.boolean(),
       async (volumes, behaviours, mishap, spoilsAll) => {
         const router = routerOf(volumes, behaviours);
-        const store = spoiledStore(router, mishap, (index) => spoilsAll || index === 0);
+        const store = withWrites(spoiledStore(router, mishap, (index) => spoilsAll || index === 0));
         const lookAndCompare = async () => {
           const { seen, part } = await reading(store);
           assertSeen(seen, part(truth(router)), mishap);
@@ -156,7 +157,7 @@ const nqn = `nqn.2000-02.com.mikrotik:${id}:2-01234567`;
 
 /** Changes of a volume with a known comment, and the state that each shows afterwards. */
 const changes: Readonly<
-  Record<string, (store: VolumeStore, comment: string) => Promise<StoredVolume | undefined>>
+  Record<string, (store: VolumeStore & StoreWrites, comment: string) => Promise<StoredVolume | undefined>>
 > = {
   "add()": async (store) => {
     const added = { id, location: plainLocation(image), sizeBytes: 1n << 30n, comment: "new" };
@@ -185,7 +186,7 @@ for (const [name, change] of Object.entries(changes)) {
           router.disks.remove(router.disks.findBySlot(id)!.id);
           router.files.remove(image.slice(1));
         }
-        const store = spoiledStore(router, mishap, (index) => index === 1);
+        const store = withWrites(spoiledStore(router, mishap, (index) => index === 1));
         try {
           await store.view(id, filePrefix, call());
           const shown = await change(store, first.comment);
@@ -207,7 +208,10 @@ const subvolume = { label: "storage-pool-fs", path: "metal-csi/snap-1.x", readOn
 
 /** Changes of files, the part of their paths, and the state that each shows afterwards. */
 const fileChanges: Readonly<
-  Record<string, readonly [part: string, change: (store: VolumeStore) => Promise<Pick<FileView, "files">>]>
+  Record<
+    string,
+    readonly [part: string, change: (store: VolumeStore & StoreWrites) => Promise<Pick<FileView, "files">>]
+  >
 > = {
   "removeImage()": [
     filePrefix,
@@ -235,7 +239,7 @@ for (const [name, [part, change]] of Object.entries(fileChanges)) {
         const router = routerOf(volumes, behaviours);
         // A file that a disk uses is not removed or renamed.
         if (name !== "addSubvolume()") router.disks.remove(router.disks.findBySlot(id)!.id);
-        const store = spoiledStore(router, mishap, (index) => index === 1);
+        const store = withWrites(spoiledStore(router, mishap, (index) => index === 1));
         try {
           await store.view(id, filePrefix, call());
           const { files } = await change(store);

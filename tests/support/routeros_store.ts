@@ -5,6 +5,7 @@ import { SeededRandom } from "../fakes/random.ts";
 import { answering, type FakeRouter, FakeSshTransport } from "../fakes/ssh_transport.ts";
 import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
 import { Session } from "../../src/routeros/ssh/session.ts";
+import { type StoreWrites, withWrites } from "./store_writes.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../src/routeros/store/volume_store.ts";
 
 /** The text that the paths of the volume `s1` contain. */
@@ -79,7 +80,7 @@ export interface StoreBench {
   readonly clock: FakeClock;
   readonly ssh: FakeSshTransport;
   readonly session: Session;
-  readonly store: RouterVolumeStore;
+  readonly store: RouterVolumeStore & StoreWrites;
   /** The router's state, which a test may change. */
   readonly held: Model;
   /** The answers to the next commands, if they differ. */
@@ -115,12 +116,14 @@ export function bench(
   const ssh = new FakeSshTransport((command, signal) => (replies.shift() ?? good)(command, signal));
   const session = new Session({ transport: ssh, clock, random });
   const warnings: string[] = [];
-  const store = new RouterVolumeStore({
-    session,
-    clock,
-    random,
-    observer: { warning: (message) => warnings.push(message) },
-    ...options,
-  });
+  const store = withWrites(
+    new RouterVolumeStore({
+      session,
+      clock,
+      random,
+      observer: { warning: (message) => warnings.push(message) },
+      ...options,
+    }),
+  );
   return { clock, ssh, session, store, held, replies, warnings, call: () => fakeCall(clock) };
 }

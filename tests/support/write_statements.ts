@@ -2,12 +2,13 @@ import { fitsOneExec } from "../../src/routeros/console/exchange.ts";
 import type { Fragment } from "../../src/routeros/console/command.ts";
 import { writeStatements } from "../../src/routeros/store/mutations.ts";
 import type { ImageLocation } from "../../src/volume/model/inventory.ts";
+import type { Premise } from "../../src/volume/ports/premise.ts";
 import type { DiskGuard, KnownDisk, NewVolume, VolumeChange } from "../../src/volume/ports/store.ts";
 import {
-  premisesToChange,
   premisesToExport,
   premisesToGrow,
   premisesToRemove,
+  premisesToWithdraw,
 } from "../../src/volume/rules/premises.ts";
 
 /** What the driver sends for each kind of write. */
@@ -16,9 +17,16 @@ export function addStatements(add: NewVolume): Fragment[] {
 }
 
 /** Empty where there is no room for the condition on the image. */
-export function changeStatements(id: string, comment: string, set: VolumeChange): Fragment[] {
-  const statements = writeStatements({ id, set }, premisesToChange(comment, set));
-  return set.onImage === undefined || fitsOneExec(statements, []) ? statements : [];
+export function changeStatements(
+  id: string,
+  comment: string,
+  { onImage, ...set }: VolumeChange & { readonly onImage?: string },
+): Fragment[] {
+  const premises: readonly Premise[] = onImage === undefined
+    ? [{ is: "comment", text: comment }]
+    : premisesToWithdraw({ comment, imagePath: onImage });
+  const statements = writeStatements({ id, set }, premises);
+  return onImage === undefined || fitsOneExec(statements, []) ? statements : [];
 }
 
 /** After a read. */

@@ -23,7 +23,9 @@ import {
 } from "../../volume/model/record.ts";
 import { assertMayBeImported, importDisk, nowOf, readAround } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownFilePrefix, withImage } from "../load.ts";
-import { remembered, whyNotDone, writeRecord } from "../change.ts";
+import { whyNotDone, writeRecord } from "../change.ts";
+import { commit } from "../records/commit.ts";
+import { sent } from "../../volume/ports/store.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -165,8 +167,8 @@ async function importFile(
     importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(call)),
   );
   const added = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
-  const { after, refusal } = await call.store.add(added, call.context);
-  const stored = after.volumes.find((volume) => volume.id === id);
+  const outcome = sent(await commit(call, undefined, { add: added, readsAll: true }));
+  const { after: { volume: stored }, refusal } = outcome;
   if (stored === undefined || stored.comment !== comment) {
     const reason = whyNotDone(refusal);
     throw new VolumeError(
@@ -185,14 +187,14 @@ async function assertTakenAsItWas(
   before: CreateView,
   sizeBytes: bigint,
 ): Promise<void> {
-  const { id, imagePath, comment } = stored;
+  const { id, imagePath } = stored;
   const after = await call.store.view(id, imagePath, call.context);
   const image = after.files.find((file) => file.path === imagePath);
   const sharer = after.sharers.find((other) => other.imagePath === imagePath);
   const isAsItWas = stored.imagePath === imagePath && stored.sizeBytes === sizeBytes &&
     image?.sizeBytes === sizeBytes && sharer === undefined;
   if (isAsItWas && before.files.some(({ path }) => path === imagePath)) return;
-  await remembered(call, stored, () => call.store.change(id, comment, { comment: "" }, call.context));
+  sent(await commit(call, stored, { id, set: { comment: "" } }));
   throw refused(
     id,
     sharer === undefined

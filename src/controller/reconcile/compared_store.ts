@@ -7,6 +7,9 @@ import type { RouterBoots } from "./boots.ts";
  */
 export function comparedStore(store: VolumeStore, boots: RouterBoots): VolumeStore {
   return {
+    get lastPools() {
+      return store.lastPools;
+    },
     view: (id, filePrefix, context, folder) =>
       boots.read(() => store.view(id, filePrefix, context, folder), context),
     createView: (wanted, context) => boots.read(() => store.createView(wanted, context), context),
@@ -19,15 +22,6 @@ export function comparedStore(store: VolumeStore, boots: RouterBoots): VolumeSto
     filesAt: (paths, context) => store.filesAt(paths, context),
     subvolume: (subvolume, context) => store.subvolume(subvolume, context),
     commit: (write, premises, context) => store.commit(write, premises, context),
-    add: (volume, context) => store.add(volume, context),
-    addAlone: (volume, context) => store.addAlone(volume, context),
-    addUnseen: (volume, unseen, context) => store.addUnseen(volume, unseen, context),
-    change: (id, comment, change, context) => store.change(id, comment, change, context),
-    exportUnseen: (disk, change, filePrefix, context) =>
-      store.exportUnseen(disk, change, filePrefix, context),
-    growUnseen: (disk, change, context) => store.growUnseen(disk, change, context),
-    remove: (disk, location, filePrefix, context) => store.remove(disk, location, filePrefix, context),
-    removeUnseen: (disk, imagePath, unseen, context) => store.removeUnseen(disk, imagePath, unseen, context),
     removeImage: (location, part, context) => store.removeImage(location, part, context),
     addSubvolume: (subvolume, part, context) => store.addSubvolume(subvolume, part, context),
     copyFile: (from, to, context, makeFolder) => store.copyFile(from, to, context, makeFolder),

@@ -1,11 +1,13 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, parseComment } from "../../volume/model/record.ts";
-import type { NewVolume, Unseen } from "../../volume/ports/store.ts";
+import { ifSent, type NewVolume, sent, type Unseen } from "../../volume/ports/store.ts";
+import { premisesToAdd } from "../../volume/rules/premises.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import { cutComment, isCut, whyNotDone } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { ownFilePrefix } from "../load.ts";
+import { commit } from "../records/commit.ts";
 import { discardUnmarked } from "./clone.ts";
 import { discardFinished } from "./copying.ts";
 
@@ -68,7 +70,9 @@ export async function addUnseen(
   unseen: Unseen,
 ): Promise<UnseenOutcome> {
   const { comment } = wanted;
-  const outcome = await call.store.addUnseen(wanted, unseen, call.context);
+  const { filePrefix } = unseen;
+  const premises = premisesToAdd(wanted, unseen);
+  const outcome = ifSent(await commit(call, undefined, { add: wanted, filePrefix }, premises));
   if (outcome === undefined) return { mayStillApply: false };
   const { after, refusal } = outcome;
   const stored = after.volume;
@@ -98,12 +102,12 @@ interface AddOutcome extends Omit<AddedVolume, "volume"> {
 }
 
 async function addWithAll(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
-  const { after, refusal } = await call.store.add(wanted, call.context);
-  return { stored: after.volumes.find(({ id }) => id === wanted.id), after, all: after.volumes, refusal };
+  const { after, refusal } = sent(await commit(call, undefined, { add: wanted, readsAll: true }));
+  return { stored: after.volume, after, all: after.all, refusal };
 }
 
 async function addAlone(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
-  const { after, refusal } = await call.store.addAlone(wanted, call.context);
+  const { after, refusal } = sent(await commit(call, undefined, { add: wanted }));
   return { stored: after.volume, after, all: undefined, refusal };
 }
 
@@ -148,6 +152,7 @@ async function assertWholeComment(
   stored: StoredVolume | undefined,
 ): Promise<void> {
   if (stored === undefined || stored.imagePath !== location.path || !isCut(stored.comment, comment)) return;
-  await call.store.remove({ id, comment: stored.comment }, location, ownFilePrefix(call, id), call.context);
+  const filePrefix = ownFilePrefix(call, id);
+  sent(await commit(call, stored, { id, remove: location, filePrefix }));
   throw cutComment("create", id, stored.comment.length);
 }

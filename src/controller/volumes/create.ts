@@ -6,7 +6,7 @@ import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { CreateView, RouterState, VolumeView } from "../../volume/model/inventory.ts";
-import type { NewVolume } from "../../volume/ports/store.ts";
+import { type NewVolume, sent } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
@@ -31,7 +31,8 @@ import { giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { assertImageShown, ownFilePrefix } from "../load.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
-import { outdateInDoubt, remembered } from "../change.ts";
+import { outdateInDoubt } from "../change.ts";
+import { commit } from "../records/commit.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -325,10 +326,9 @@ async function takeBack(
   { pools }: RouterState,
   reason: string,
 ): Promise<void> {
-  const { id, comment, imagePath } = stored;
-  const location = locationOf(imagePath, pools);
-  const send = () => call.store.remove({ id, comment }, location, ownFilePrefix(call, id), call.context);
-  const { after } = await remembered(call, stored, send);
+  const { id, imagePath } = stored;
+  const write = { id, remove: locationOf(imagePath, pools), filePrefix: ownFilePrefix(call, id) };
+  const { after } = sent(await commit(call, stored, write));
   if (after.volume === undefined && !after.files.some((file) => file.path === imagePath)) return;
   throw new VolumeError(
     "unavailable",

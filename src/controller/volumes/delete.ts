@@ -7,8 +7,15 @@ import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import type { MutationOutcome } from "../../volume/ports/store.ts";
+import type {
+  FileView,
+  ImageLocation,
+  Pool,
+  StoredVolume,
+  VolumeView,
+} from "../../volume/model/inventory.ts";
+import { ifSent, type MutationOutcome, sent } from "../../volume/ports/store.ts";
+import { premisesToRemove } from "../../volume/rules/premises.ts";
 import {
   assertNotImported,
   assertNotShared,
@@ -17,7 +24,8 @@ import {
   foldersOf,
   ownFilePrefix,
 } from "../load.ts";
-import { answered, failMutation, remembered } from "../change.ts";
+import { answered, failMutation } from "../change.ts";
+import { commit } from "../records/commit.ts";
 import { migrateFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
 import { assertOneObject } from "../one_object.ts";
@@ -129,11 +137,12 @@ async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "no
   const known = findUnused(call, id, "delete");
   if (known === undefined) return undefined;
   const { stored } = known;
-  const { imagePath, comment } = stored;
-  const unseen = { filePrefix: ownFilePrefix(call, id), settleMs };
-  call.memory.known.forget(id);
-  const send = () => call.store.removeUnseen({ id, comment }, imagePath, unseen, call.context);
-  const after = (await remembered(call, stored, send))?.after;
+  const { imagePath } = stored;
+  const filePrefix = ownFilePrefix(call, id);
+  const location = locationIn(call.store.lastPools, imagePath);
+  if (location === undefined) return undefined;
+  const premises = premisesToRemove(stored, location, { filePrefix, settleMs });
+  const after = ifSent(await commit(call, stored, { id, remove: location, filePrefix }, premises))?.after;
   if (after === undefined) return undefined;
   const isGone = after.volume === undefined && after.foreign === undefined && after.sharers.length === 0 &&
     after.files.length === 0 && after.upMs >= settleMs &&
@@ -141,6 +150,16 @@ async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "no
   if (!isGone) return { view: after, folder: folderOf(known, cluster) };
   forgetDeleted(call, stored);
   return "nothing";
+}
+
+/** Where an image lies, by the pools as they were read last; undefined where they do not tell. */
+function locationIn(pools: readonly Pool[], imagePath: string): ImageLocation | undefined {
+  try {
+    return locationOf(imagePath, pools);
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable")) return undefined;
+    throw error;
+  }
 }
 
 /** What a disk was promised is free when it is gone, whatever becomes of its image. */
@@ -169,11 +188,8 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   if (await waitForGrace(call, volume, "delete")) {
     return await deleteRead(call, id, await readAgain(call, id, comment));
   }
-  const outcome = await remembered(
-    call,
-    volume.stored,
-    () => call.store.remove({ id, comment }, location, ownFilePrefix(call, id), call.context),
-  );
+  const write = { id, remove: location, filePrefix: ownFilePrefix(call, id) };
+  const outcome = sent(await commit(call, volume.stored, write));
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");

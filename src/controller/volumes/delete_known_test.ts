@@ -165,6 +165,9 @@ for (const [name, [edit, refused]] of Object.entries(behindItsBack)) {
   Deno.test(`deleteVolume() decides by what it reads, and removes nothing unread, when ${name}`, async () => {
     const made = remembering();
     const { store, remove, methods, isGone } = made;
+    // Whoever has made the volume has read the pools.
+    await store.state(context);
+    methods();
     edit(made);
     const before = store.snapshot();
     if (refused === undefined) {

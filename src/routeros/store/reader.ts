@@ -79,8 +79,8 @@ export class RouterReader {
     return this.#info;
   }
 
-  /** The mounted pools as they were read last, whenever that was. */
-  protected get lastPools(): readonly Pool[] {
+  /** See `VolumeStore.lastPools`. */
+  get lastPools(): readonly Pool[] {
     return this.#pools;
   }
 

@@ -2,32 +2,19 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
 import {
-  premisesToAdd,
-  premisesToChange,
-  premisesToExport,
-  premisesToGrow,
-  premisesToRemove,
-} from "../../volume/rules/premises.ts";
-import {
   type Commit,
   type CommittedView,
   type DiskGuard,
   idOfWrite,
-  ifSent,
-  type KnownDisk,
   type MutationOutcome,
   type NewFolder,
   type NewSubvolume,
-  type NewVolume,
   type NotSent,
   sent,
-  type Unseen,
-  type VolumeChange,
   type VolumeStore,
   type Write,
 } from "../../volume/ports/store.ts";
 import type { FileView, ImageLocation, Inventory, VolumeView } from "../../volume/model/inventory.ts";
-import { locationOf } from "../../volume/model/layout.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
 import { type Answer, divideIntoExecs, type ExecOutcome, fitsOneExec } from "../console/exchange.ts";
 import { assertStoragePackage } from "../console/router_info.ts";
@@ -183,74 +170,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       queries: [[disksQuery(id)]],
       read: (answer) => wholeIf(this.leftOf(id, undefined, answer), isWhole),
     };
-  }
-
-  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const { after, ...end } = sent(await this.commit({ add: volume, readsAll: true }, [], context));
-    const { pools, upMs, all } = after;
-    return { after: { pools, upMs, volumes: all! }, ...end };
-  }
-
-  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
-    return sent(await this.commit({ add: volume }, [], context));
-  }
-
-  async addUnseen(
-    volume: NewVolume,
-    unseen: Unseen,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const premises = premisesToAdd(volume, unseen);
-    return ifSent(await this.commit({ add: volume, filePrefix: unseen.filePrefix }, premises, context));
-  }
-
-  async change(
-    id: string,
-    expectedComment: string,
-    set: VolumeChange,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView>> {
-    return sent(await this.commit({ id, set }, premisesToChange(expectedComment, set), context));
-  }
-
-  async exportUnseen(
-    disk: Pick<KnownDisk, "id" | "comment" | "imagePath">,
-    set: VolumeChange,
-    filePrefix: string,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const premises = premisesToExport(disk, filePrefix);
-    return ifSent(await this.commit({ id: disk.id, set, filePrefix }, premises, context));
-  }
-
-  async growUnseen(
-    disk: KnownDisk,
-    set: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    return ifSent(await this.commit({ id: disk.id, set }, premisesToGrow(disk), context));
-  }
-
-  async remove(
-    { id, comment }: DiskGuard,
-    remove: ImageLocation,
-    filePrefix: string,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView>> {
-    return sent(await this.commit({ id, remove, filePrefix }, [{ is: "comment", text: comment }], context));
-  }
-
-  async removeUnseen(
-    disk: DiskGuard,
-    imagePath: string,
-    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined> {
-    const location = ifAvailable(() => locationOf(imagePath, this.lastPools));
-    if (location === undefined) return undefined;
-    const premises = premisesToRemove(disk, location, unseen);
-    const { filePrefix } = unseen;
-    return ifSent(await this.commit({ id: disk.id, remove: location, filePrefix }, premises, context));
   }
 
   async removeImage(

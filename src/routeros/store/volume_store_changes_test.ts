@@ -23,7 +23,10 @@ import {
   pools,
   volume,
 } from "../../../tests/support/routeros_store.ts";
-import type { RouterVolumeStore } from "./volume_store.ts";
+import type { StoreWrites } from "../../../tests/support/store_writes.ts";
+import type { RouterVolumeStore as Store } from "./volume_store.ts";
+
+type RouterVolumeStore = Store & StoreWrites;
 
 type Use = (store: RouterVolumeStore, context: CallContext) => Promise<unknown>;
 

@@ -84,11 +84,6 @@ export interface VolumeChange {
    * with the earlier comment.
    */
   readonly bounce?: boolean;
-  /**
-   * Not a change, but a condition besides the comment: the path of the image that the disk is still on. Nothing changes where it
-   * is another one, or where the command has no room for it.
-   */
-  readonly onImage?: string;
 }
 
 /**
@@ -174,6 +169,8 @@ export interface VolumeStore {
   sourceView(wanted: Wanted, source: SourceQuery, context: CallContext): Promise<SourceView>;
   /** Reads only the mounted pools and the uptime. One command. */
   state(context: CallContext): Promise<RouterState>;
+  /** The mounted pools as they were read last, whenever that was. Asks nobody. */
+  readonly lastPools: readonly Pool[];
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
 
@@ -190,78 +187,6 @@ export interface VolumeStore {
    * premises than the comment goes in one command, or is not sent.
    */
   commit(write: Write, premises: readonly Premise[], context: CallContext): Promise<Commit | NotSent>;
-  /**
-   * Adds a disk without exporting it, after making its folder, subvolume or image, and reads every disk back. One
-   * command.
-   */
-  add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
-  /** Like `add()`, but reads only that disk back. */
-  addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>>;
-  /**
-   * Adds a blank disk without a read before, and reads only that disk back. The router adds it if it finds no disk and
-   * no file of it, and its pool mounted; without the folder it adds none, or makes it. One command. Returns undefined,
-   * and sends nothing, where it is not known that the router has been up for long enough, or one command is too short.
-   */
-  addUnseen(
-    volume: NewVolume,
-    unseen: Unseen,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined>;
-  /**
-   * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command. Withdrawing an
-   * export and setting a new one in the same change is also one command, so that it is off as briefly as possible.
-   */
-  change(
-    id: string,
-    expectedComment: string,
-    change: VolumeChange,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView>>;
-  /**
-   * Turns on the export of a disk without a read before, with the other changes, and reads it back. The router does it
-   * if the disk's comment is exactly the given one, its export is off, the router has not mounted it, the path of exactly
-   * one disk contains the prefix, the image exists, and its pool is mounted. One command. Returns undefined, and changes
-   * nothing, where one command is too short, the router names exports after their slots, or it could not be asked.
-   */
-  exportUnseen(
-    disk: Pick<KnownDisk, "id" | "comment" | "imagePath">,
-    change: VolumeChange,
-    filePrefix: string,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined>;
-  /**
-   * Grows a disk without a read before, with a new comment, and reads it back: only if the disk is exactly as given here,
-   * its image exists, and its pool is mounted. One command; undefined, and nothing changed, if the conditions do not fit
-   * into one command, or the router could not be asked.
-   */
-  growUnseen(
-    disk: KnownDisk,
-    change: Required<Pick<VolumeChange, "comment" | "sizeBytes">>,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined>;
-  /**
-   * Removes a disk if its comment is still exactly `expectedComment`. It then removes the image, or the subvolume with
-   * it, only when no disk uses it any more, and reads back what is left of the file-name prefix. One command.
-   */
-  remove(
-    disk: DiskGuard,
-    location: ImageLocation,
-    filePrefix: string,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView>>;
-  /**
-   * Removes a disk and its image, or the subvolume with it, without a read before: only if the disk's comment is exactly
-   * the guard's, its export is off, its pool is mounted, and of all disks' paths only its own contains the prefix. Returns
-   * what is left, for which it reads once more unless nothing is. One command; undefined, and nothing changed, if the
-   * router's uptime or the image's place is not known, the conditions do not fit into one command, or the router could not
-   * be asked.
-   */
-  removeUnseen(
-    disk: DiskGuard,
-    imagePath: string,
-    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
-    context: CallContext,
-  ): Promise<MutationOutcome<VolumeView> | undefined>;
   /**
    * Removes an image, or the subvolume with it, if no disk uses it; reads back every file whose path contains `part`.
    * One command.

@@ -1,7 +1,7 @@
 import { poolOf } from "../model/ids.ts";
 import type { ImageLocation } from "../model/inventory.ts";
 import type { Premise } from "../ports/premise.ts";
-import type { DiskGuard, KnownDisk, NewVolume, Unseen, VolumeChange } from "../ports/store.ts";
+import type { DiskGuard, KnownDisk, NewVolume, Unseen } from "../ports/store.ts";
 
 /** What the router looks for where nobody has looked before a blank disk is added: any disk or file of it, and its pool. */
 export function premisesToAdd(
@@ -18,12 +18,11 @@ export function premisesToAdd(
   ];
 }
 
-/** What a change compares that was decided by a read, or by a record of which nothing but the image may differ. */
-export function premisesToChange(comment: string, { onImage }: Pick<VolumeChange, "onImage">): Premise[] {
-  return [
-    { is: "comment", text: comment },
-    ...onImage === undefined ? [] : [{ is: "path-holds", text: onImage } as const],
-  ];
+/** What the router looks for before an export is withdrawn of a disk that nobody has looked at: that it is on its image. */
+export function premisesToWithdraw(
+  { comment, imagePath }: Pick<KnownDisk, "comment" | "imagePath">,
+): Premise[] {
+  return [{ is: "comment", text: comment }, { is: "path-holds", text: imagePath }];
 }
 
 /**
