@@ -10,7 +10,7 @@ import {
   type VolumeChange,
   type VolumeExport,
 } from "../volume/ports/store.ts";
-import { premisesToExport, premisesToGrow, premisesToWithdraw } from "../volume/rules/premises.ts";
+import { premisesToExport, premisesToGrow } from "../volume/rules/premises.ts";
 import { commit } from "./records/commit.ts";
 import {
   formatComment,
@@ -103,45 +103,11 @@ export async function changeVolume(
 }
 
 /**
- * Writes the record of a volume as this process remembers it, with whatever else changes, and returns the volume as it was read
- * back; undefined when it has to be read first. One command, or none. The router looks that the disk is still on its image.
- *
- * Undefined proves nothing: the router has another record or image, or the volume is gone. Whoever reads then finds out. The
- * comment may not grow, so that the router cannot cut it.
- *
- * @throws {VolumeError} unavailable, by `failMutation()`, when the router has the remembered record and may still change it
- */
-export async function writeKnown(
-  call: ControllerCall,
-  verb: string,
-  known: OwnedVolume,
-  record: VolumeRecord,
-  wanted: (after: StoredVolume) => boolean,
-  change: Omit<VolumeChange, "comment">,
-): Promise<OwnedVolume | undefined> {
-  const { stored } = known;
-  const comment = formatComment({ ...known.comment, record }, Infinity);
-  if (comment === stored.comment || comment.length > stored.comment.length) return undefined;
-  if (call.memory.inDoubt.mayStillApply(stored.id, stored.comment)) return undefined;
-  const { imagePath } = stored;
-  const set = { ...change, comment };
-  const outcome = ifSent(await commit(call, stored, { id: stored.id, set }, premisesToWithdraw(stored)));
-  if (outcome === undefined) return undefined;
-  const { after: { volume: after }, refusal, ended } = outcome;
-  if (!ended && after?.comment === stored.comment) {
-    failMutation(verb, stored.id, stored.comment, after, refusal);
-  }
-  if (after?.comment !== comment || after.imagePath !== imagePath || !wanted(after)) return undefined;
-  call.memory.wrote(after, stored.comment);
-  return getOwned(after, call.settings.cluster, verb);
-}
-
-/**
  * Turns the export of a volume on as this process remembers it, with its record, and returns the volume as it was read back;
  * undefined when it has to be read first. One command, or none; a second one where what was read back is not `wanted`: nobody
  * was told of that export, so it goes off again under the record of before.
  *
- * Undefined proves nothing, as of {@linkcode writeKnown}. The NQN is to be new: by it this tells its own export.
+ * Undefined proves nothing: the router has another record or image, or the volume is gone. The NQN is to be new: by it this tells its own export.
  *
  * @throws {VolumeError} precondition when the router keeps too little of a comment; unavailable when what came of the command
  * cannot be read
@@ -176,7 +142,7 @@ export async function exportKnown(
 
 /**
  * Grows a volume as this process remembers it, and returns it as it was read back; undefined when it has to be read first. One
- * command, or none. Undefined proves nothing, as of {@linkcode writeKnown}.
+ * command, or none. Undefined proves nothing, as of {@linkcode exportKnown}.
  *
  * @throws {VolumeError} precondition when the router keeps too little of a comment; unavailable when what came of the command
  * cannot be read

@@ -63,7 +63,9 @@ for (const remembers of [true, false]) {
     const { store, calls, refuseLate, runLate, holders } = await controller(remembers);
     await calls.publish();
     refuseLate("change");
-    await assert.rejects(calls.unpublish(), refusal("unavailable", /timed out/));
+    // Where it was tried without a read, the call reads and does it once more.
+    if (remembers) await calls.unpublish();
+    else await assert.rejects(calls.unpublish(), refusal("unavailable", /timed out/));
     await calls.publish();
     runLate();
     assert.deepEqual([store.disks.get(id)!.exported, holders()], [true, ["n1"]]);

@@ -55,8 +55,8 @@ export const promiseBugs: readonly PromiseBug[] = [
     bug: {
       title: "the export of a shared volume is toggled when a node leaves it",
       file: "src/controller/attachments/unpublish.ts",
-      from: `await writeRecord(call, "unpublish", volume, noted, () => true);`,
-      to: `await writeRecord(call, "unpublish", volume, noted, () => true, { bounce: true });`,
+      from: `kind: "leave", volume, record: noted, change: {},`,
+      to: `kind: "leave", volume, record: noted, change: { bounce: true },`,
     },
     test: "src/controller/attachments/detaching_node_test.ts",
   },

@@ -60,8 +60,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "an unpublish withdraws nothing",
     file: "src/controller/attachments/unpublish.ts",
-    from: `await withdrawExport(call, volume, "unpublish");`,
-    to: "",
+    from: "        step: withdrawal(call, volume),\n",
+    to: `        answer: { how: "gone" },\n`,
   },
   {
     title: "a change is believed without being read back",

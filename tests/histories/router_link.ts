@@ -35,7 +35,7 @@ export interface Sent {
   commands: number;
   /** Of these, those that may change something. */
   changes: number;
-  /** Whether the router refused to change a disk that was as the command expected it. */
+  /** Whether the router refused the last change of a disk that was as the command expected it. */
   isRefused: boolean;
 }
 
@@ -136,7 +136,7 @@ function count(sent: Sent, { disks }: FakeVolumeStore, { name, args, what }: Com
   const comment = disks.get(idOfWrite(write))?.comment;
   const isExpected = premises.some((premise) => premise.is === "comment" && premise.text === comment);
   const isChange = writeMethod(write, premises) === "change" && isExpected;
-  if (isChange && what?.startsWith("refused")) sent.isRefused = true;
+  if (isChange) sent.isRefused = what?.startsWith("refused") === true;
 }
 
 /** Runs a command that has left its process. The router in memory does not know the clock of the call's deadline. */

@@ -19,7 +19,6 @@ import {
   premisesToExport,
   premisesToGrow,
   premisesToRemove,
-  premisesToWithdraw,
 } from "../../src/volume/rules/premises.ts";
 
 type Outcome = MutationOutcome<VolumeView>;
@@ -74,8 +73,10 @@ export function withWrites<Store extends Pick<VolumeStore, "commit" | "lastPools
     },
     change: async (id, comment, set, context) =>
       sent(await store.commit({ id, set }, compared({ comment }), context)),
-    withdrawUnseen: async (disk, set, context) =>
-      ifSent(await store.commit({ id: disk.id, set }, premisesToWithdraw(disk), context)),
+    async withdrawUnseen(disk, set, context) {
+      const premises: Premise[] = [...compared(disk), { is: "path-holds", text: disk.imagePath }];
+      return ifSent(await store.commit({ id: disk.id, set }, premises, context));
+    },
     async exportUnseen(disk, set, filePrefix, context) {
       const premises = premisesToExport(disk, filePrefix);
       return ifSent(await store.commit({ id: disk.id, set, filePrefix }, premises, context));

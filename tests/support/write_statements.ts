@@ -4,12 +4,7 @@ import { writeStatements } from "../../src/routeros/store/mutations.ts";
 import type { ImageLocation } from "../../src/volume/model/inventory.ts";
 import type { Premise } from "../../src/volume/ports/premise.ts";
 import type { DiskGuard, KnownDisk, NewVolume, VolumeChange } from "../../src/volume/ports/store.ts";
-import {
-  premisesToExport,
-  premisesToGrow,
-  premisesToRemove,
-  premisesToWithdraw,
-} from "../../src/volume/rules/premises.ts";
+import { premisesToExport, premisesToGrow, premisesToRemove } from "../../src/volume/rules/premises.ts";
 
 /** What the driver sends for each kind of write. */
 export function addStatements(add: NewVolume): Fragment[] {
@@ -22,9 +17,8 @@ export function changeStatements(
   comment: string,
   { onImage, ...set }: VolumeChange & { readonly onImage?: string },
 ): Fragment[] {
-  const premises: readonly Premise[] = onImage === undefined
-    ? [{ is: "comment", text: comment }]
-    : premisesToWithdraw({ comment, imagePath: onImage });
+  const image: Premise[] = onImage === undefined ? [] : [{ is: "path-holds", text: onImage }];
+  const premises: readonly Premise[] = [{ is: "comment", text: comment }, ...image];
   const statements = writeStatements({ id, set }, premises);
   return onImage === undefined || fitsOneExec(statements, []) ? statements : [];
 }

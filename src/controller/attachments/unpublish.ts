@@ -18,9 +18,12 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { assertVolumeGone, loadDisk, notFound } from "../load.ts";
-import { fits, outdateInDoubt, writeRecord } from "../change.ts";
+import { fits } from "../change.ts";
 import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epochs.ts";
-import { withdrawExport, withdrawKnown, withdrawOlder } from "./withdrawal.ts";
+import { changeByRule, type Decision } from "../records/loop.ts";
+import { type Step, withdrawal } from "../records/steps.ts";
+import type { View } from "../records/view.ts";
+import { olderEpoch } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -39,17 +42,118 @@ export async function unpublishVolume(
   context: CallContext,
 ): Promise<void> {
   const call = { ...deps, context };
-  if (await unpublishKnown(call, id, nodeId)) return;
-  const { view, stored } = await loadDisk(call, id, "unpublish");
-  const volume = stored === undefined || isNobodys(deps, stored)
-    ? undefined
-    : getOwned(stored, deps.settings.cluster, "unpublish");
-  if (volume === undefined || isAnothers(volume, deps.settings.cluster)) {
-    await assertInNoOtherSlot(call, id, nodeId);
-    if (volume !== undefined) assertShownOrGone(call, id, view);
-    return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
+  const rule = (view: View) => decideUnpublishing(call, view, nodeId);
+  report(call, id, nodeId, await changeByRule(call, { id, verb: "unpublish" }, rule));
+}
+
+/** Takes a volume, as it was just read, from a node, or from all of them. */
+export async function takeFrom(
+  call: ControllerCall,
+  read: VolumeView,
+  id: string,
+  nodeId: string,
+): Promise<void> {
+  const first: View = { ...read, id, isAssumed: false };
+  const rule = (view: View) => decideTaking(call, view, owned(call, view), nodeId);
+  report(call, id, nodeId, await changeByRule(call, { id, verb: "unpublish" }, rule, first));
+}
+
+/** What came of it. */
+type Unpublished =
+  /** There is no such volume. */
+  | { readonly how: "gone" }
+  /** Nobody has it. */
+  | { readonly how: "done"; readonly record: VolumeRecord }
+  | { readonly how: "not-holder"; readonly record: VolumeRecord; readonly remaining: readonly Holder[] }
+  | { readonly how: "withdrawn"; readonly record: VolumeRecord; readonly nodeIds: readonly string[] }
+  | { readonly how: "older"; readonly record: VolumeRecord; readonly event: ReturnType<typeof olderEpoch> }
+  | { readonly how: "left"; readonly record: VolumeRecord; readonly remaining: readonly Holder[] };
+
+/** Decides by what is known of the disk in the slot, whosever it is. */
+async function decideUnpublishing(
+  call: ControllerCall,
+  view: View,
+  nodeId: string,
+): Promise<Decision<Unpublished>> {
+  const { cluster } = call.settings;
+  const { id, volume: stored } = view;
+  const volume = stored === undefined || isNobodys(call, stored) ? undefined : owned(call, view);
+  if (volume !== undefined && !isAnothers(volume, cluster)) {
+    return await decideTaking(call, view, volume, nodeId);
   }
-  await takeFrom(call, volume, nodeId);
+  if (view.isAssumed) return { need: "read" };
+  await assertInNoOtherSlot(call, id, nodeId);
+  if (volume !== undefined) assertShownOrGone(call, id, view);
+  call.misplaced?.assertNotSeen(cluster, id, "unpublish");
+  return { answer: { how: "gone" } };
+}
+
+/** Decides for a volume that is this cluster's. Only its last holder is taken away unread: of others a read tells more. */
+async function decideTaking(
+  call: ControllerCall,
+  view: View,
+  volume: OwnedVolume,
+  nodeId: string,
+): Promise<Decision<Unpublished>> {
+  const { record } = volume;
+  const isOwnImage = usesOwnImage(volume, call.settings.cluster);
+  const isOnlyHolder = record.holders.length === 1 && record.holders[0]!.nodeId === nodeId;
+  if (view.isAssumed && !(isOwnImage && isOnlyHolder)) return { need: "read" };
+  if (!isOwnImage) await assertInNoOtherSlot(call, view.id, nodeId);
+  const decision = decideUnpublish(volume, nodeId);
+  const isStep = decision.action === "withdraw" || decision.action === "leave";
+  const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume) ?? 0;
+  if (isOlderThan(latest, volume)) {
+    if (view.isAssumed) return { need: "read" };
+    const event = olderEpoch(volume, latest);
+    return {
+      step: withdrawal(call, volume, latest),
+      next: ({ record }) => ({ how: "older", record, event }),
+    };
+  }
+  switch (decision.action) {
+    case "done":
+      return { answer: { how: "done", record }, stands: volume };
+    case "not-holder":
+      return { answer: { how: "not-holder", record, remaining: decision.remaining }, stands: volume };
+    case "withdraw": {
+      const nodeIds = nodeIdsOf(record.holders);
+      return {
+        step: withdrawal(call, volume),
+        next: ({ record }) => ({ how: "withdrawn", record, nodeIds }),
+      };
+    }
+    case "leave": {
+      const { record, remaining } = decision;
+      return {
+        step: await leaving(call, volume, decision),
+        next: () => ({ how: "left", record, remaining }),
+      };
+    }
+  }
+}
+
+function owned({ settings }: ControllerCall, { volume }: View): OwnedVolume {
+  return getOwned(volume!, settings.cluster, "unpublish");
+}
+
+/** Shows the cluster who has the volume now, and tells people what they should know. */
+function report(call: ControllerCall, id: string, nodeId: string, done: Unpublished): void {
+  const { events, notes, projection, context: { requestId } } = call;
+  if (done.how === "gone") return;
+  projection.show(id, done.record);
+  if (done.how === "older") events.occurred(done.event);
+  // A call that names a node says only that this node does without the volume from now on.
+  const isFenced = done.how === "withdrawn" && nodeId === "" && done.nodeIds.length > 0;
+  if (isFenced) events.occurred({ kind: "fenced", volumeId: id, nodeIds: done.nodeIds });
+  if (done.how !== "left" && done.how !== "not-holder") return;
+  const holders = nodeIdsOf(done.remaining);
+  const fields = { volume: id, node: nodeId, holders, requestId };
+  if (done.how === "not-holder") {
+    return notes.warn("the node does not hold the volume; nothing changed", fields);
+  }
+  events.occurred({ kind: "leaver-unfenced", volumeId: id, nodeId, remaining: holders });
+  notes.warn("the volume is still exported for its other holder: the node that left is not fenced", fields);
 }
 
 /**
@@ -61,51 +165,6 @@ function assertShownOrGone(deps: ControllerDeps, id: string, view: VolumeView): 
   const filePrefix = filePrefixOf(id, deps.settings.cluster);
   if (view.sharers.some(({ imagePath }) => isImageOf(imagePath, filePrefix))) return;
   assertVolumeGone(deps, id, view);
-}
-
-/** Takes a volume, as it was just read, from a node, or from all of them. */
-export async function takeFrom(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
-  const { id } = volume.stored;
-  if (!usesOwnImage(volume, call.settings.cluster)) await assertInNoOtherSlot(call, id, nodeId);
-  const decision = decideUnpublish(volume, nodeId);
-  const isStep = decision.action === "withdraw" || decision.action === "leave";
-  const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume) ?? 0;
-  if (isOlderThan(latest, volume)) {
-    const { record } = await withdrawOlder(call, volume, latest, "unpublish");
-    call.projection.show(id, record);
-  } else if (decision.action === "done" || decision.action === "not-holder") {
-    await outdateInDoubt(call, "unpublish", volume);
-    call.projection.show(id, volume.record);
-    if (decision.action === "done") return;
-    const holders = nodeIdsOf(decision.remaining);
-    const fields = { volume: id, node: nodeId, holders, requestId: call.context.requestId };
-    call.notes.warn("the node does not hold the volume; nothing changed", fields);
-  } else if (decision.action === "withdraw") {
-    const { record } = await withdrawExport(call, volume, "unpublish");
-    call.projection.show(id, record);
-    const nodeIds = nodeIdsOf(volume.record.holders);
-    // A call that names a node says only that this node does without the volume from now on.
-    if (nodeId === "" && nodeIds.length > 0) {
-      call.events.occurred({ kind: "fenced", volumeId: id, nodeIds });
-    }
-  } else if (decision.action === "leave") {
-    await detachNode(call, volume, { ...decision, nodeId });
-    call.projection.show(id, decision.record);
-  }
-}
-
-/** Takes a volume from its only holder, as this process remembers it; false when it has to be read first. */
-async function unpublishKnown(call: ControllerCall, id: string, nodeId: string): Promise<boolean> {
-  const stored = call.memory.known.get(id);
-  if (stored === undefined) return false;
-  const known = getOwned(stored, call.settings.cluster, "unpublish");
-  const { holders } = known.record;
-  if (holders.length !== 1 || holders[0]!.nodeId !== nodeId) return false;
-  if (isOlderThan(await latestEpochIfReported(call, known) ?? 0, known)) return false;
-  const withdrawn = await withdrawKnown(call, known, "unpublish");
-  if (withdrawn === undefined) return false;
-  call.projection.show(id, withdrawn.record);
-  return true;
 }
 
 /**
@@ -191,7 +250,7 @@ export async function withdrawVolume(
   context: CallContext,
 ): Promise<readonly string[]> {
   const call = { ...deps, context };
-  const { stored } = await loadDisk(call, id, "withdraw");
+  const { view, stored } = await loadDisk(call, id, "withdraw");
   if (stored === undefined) throw notFound("withdraw", id);
   const volume = getOwned(stored, deps.settings.cluster, "withdraw");
   if (isAnothers(volume, deps.settings.cluster)) {
@@ -201,40 +260,23 @@ export async function withdrawVolume(
         `path=${stored.imagePath} nqn=${stored.exportNqn}; give the disks their slots back`,
     );
   }
-  await takeFrom(call, volume, "");
+  await takeFrom(call, view, id, "");
   return nodeIdsOf(volume.record.holders);
-}
-
-/** Who leaves a volume, and who goes on holding it. */
-interface DetachingNode {
-  readonly nodeId: string;
-  /** The record without the node. */
-  readonly record: VolumeRecord;
-  readonly remaining: readonly Holder[];
-  readonly unfenced: UnfencedNode | undefined;
 }
 
 /**
  * Takes a volume from one of several nodes. The others go on under the same NQN, so that nothing fences the one that leaves: it
- * is reported, and noted unless its kubelet says that it has given the volume up. One command.
+ * is noted unless its kubelet says that it has given the volume up.
  */
-async function detachNode(
+async function leaving(
   call: ControllerCall,
   volume: OwnedVolume,
-  { nodeId, record, remaining, unfenced }: DetachingNode,
-): Promise<void> {
-  const { stored } = volume;
-  const others = nodeIdsOf(remaining);
-  const detached = unfenced && { ...unfenced, volumeId: stored.id };
+  { record, unfenced }: { readonly record: VolumeRecord; readonly unfenced: UnfencedNode | undefined },
+): Promise<Step> {
+  const detached = unfenced && { ...unfenced, volumeId: volume.stored.id };
   const reason = detached && await call.detachedNodes.reasonAgainst(detached, call.context.signal);
   const noted = reason === undefined ? record : withUnfenced(volume, record, unfenced);
-  await writeRecord(call, "unpublish", volume, noted, () => true);
-  call.events.occurred({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
-  const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
-  call.notes.warn(
-    "the volume is still exported for its other holder: the node that left is not fenced",
-    fields,
-  );
+  return { kind: "leave", volume, record: noted, change: {}, isDone: () => true };
 }
 
 /**

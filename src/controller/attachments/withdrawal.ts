@@ -1,11 +1,10 @@
 import { timeLeftMs } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs } from "../../volume/rules/grace.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { exportedCounter, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
-import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
-import { commentWith, writeKnown, writeRecord } from "../change.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { ControllerCall } from "../deps.ts";
+import { taken } from "../records/take.ts";
+import { withdrawal } from "../records/steps.ts";
 
 /**
  * Withdraws the export of a volume that no node holds any more, and returns it as read back: off, without holders, with
@@ -19,13 +18,7 @@ export async function withdrawExport(
   verb: string,
   knownCounter = 0,
 ): Promise<OwnedVolume> {
-  const { stored } = volume;
-  const ended = withdrawnRecord(volume.record, call.clock.now());
-  const record = raisedRecord(ended, Math.max(knownCounter, exportedCounter(volume)), call.random);
-  // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal.
-  const isKnown = commentWith(volume, record) === stored.comment;
-  const withdrawn = isKnown ? rewritten(record) : record;
-  return confirmed(call, await writeRecord(call, verb, volume, withdrawn, isOff, { export: false }));
+  return await taken(call, verb, withdrawal(call, volume, knownCounter));
 }
 
 /**
@@ -38,41 +31,15 @@ export async function withdrawOlder(
   known: number,
   verb: string,
 ): Promise<OwnedVolume> {
-  const { stored: { id: volumeId, exported: withdrawn }, record: { epoch } } = volume;
   const after = await withdrawExport(call, volume, verb, known);
-  call.events.occurred({
-    kind: "older-epoch",
-    volumeId,
-    recorded: epoch?.counter ?? 0,
-    known,
-    withdrawn,
-  });
+  call.events.occurred(olderEpoch(volume, known));
   return after;
 }
 
-/**
- * Withdraws the export of a volume as this process remembers it, held by one node or several. One command.
- *
- * @returns the volume, read back as off; undefined when it has to be read first
- */
-export async function withdrawKnown(
-  call: ControllerCall,
-  known: OwnedVolume,
-  verb: string,
-): Promise<OwnedVolume | undefined> {
-  const record = withdrawnRecord(known.record, call.clock.now());
-  const volume = await writeKnown(call, verb, known, record, isOff, { export: false });
-  return volume && confirmed(call, volume);
-}
-
-function isOff(after: StoredVolume): boolean {
-  return !after.exported;
-}
-
-/** Counts the grace of a withdrawal that was just read back from now. */
-function confirmed(call: ControllerCall, volume: OwnedVolume): OwnedVolume {
-  call.memory.off.confirm(volume.stored.id, volume.stored.comment);
-  return volume;
+/** What people are told of a volume that was withdrawn so. */
+export function olderEpoch({ stored, record }: OwnedVolume, known: number) {
+  const [volumeId, recorded, withdrawn] = [stored.id, record.epoch?.counter ?? 0, stored.exported];
+  return { kind: "older-epoch", volumeId, recorded, known, withdrawn } as const;
 }
 
 /**

@@ -242,9 +242,9 @@ export class Reconciler {
     const { id, comment } = seen.stored;
     if (!isStillUnwantedOn(seen, nodeId, await this.#cluster.allAttachments(context))) return;
     const call = { ...this.#deps, context };
-    const { volume } = await loadForChange(call, id, "reconcile");
+    const { view, volume } = await loadForChange(call, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return;
-    await takeFrom(call, volume, nodeId);
+    await takeFrom(call, view, id, nodeId);
     const fields = { volume: id, node: nodeId };
     this.#deps.notes.warn("took a volume from a node that no VolumeAttachment names", fields);
   }

@@ -18,13 +18,6 @@ export function premisesToAdd(
   ];
 }
 
-/** What the router looks for before an export is withdrawn of a disk that nobody has looked at: that it is on its image. */
-export function premisesToWithdraw(
-  { comment, imagePath }: Pick<KnownDisk, "comment" | "imagePath">,
-): Premise[] {
-  return [{ is: "comment", text: comment }, { is: "path-holds", text: imagePath }];
-}
-
 /**
  * What the router looks for before a disk is exported that nobody has looked at. There is no room to look that the one path that holds the prefix is the disk's own: that is
  * read back.

@@ -1,0 +1,31 @@
+import type { VolumeView } from "../../volume/model/inventory.ts";
+import { loadDisk } from "../load.ts";
+import type { ControllerCall } from "../deps.ts";
+
+/** What a call knows of a volume when it decides. */
+export interface View extends VolumeView {
+  readonly id: string;
+  /**
+   * Whether it is remembered, and not read. It has the form of a read then, but each fact in it is a claim: the router has to
+   * confirm it, and nobody is answered by it.
+   */
+  readonly isAssumed: boolean;
+}
+
+/** A volume as this process remembers it; undefined where it does not, or where a change of it may still come. */
+export function assumedView({ memory, store }: ControllerCall, id: string): View | undefined {
+  const volume = memory.known.get(id);
+  if (volume === undefined || memory.inDoubt.mayStillApply(id, volume.comment)) return undefined;
+  const claimed = { foreign: undefined, sharers: [], files: [], upMs: Infinity };
+  return { id, isAssumed: true, volume, pools: store.lastPools, ...claimed };
+}
+
+/**
+ * Reads a volume, whosever it is. One command; one more when the legacy driver made it.
+ *
+ * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
+ */
+export async function readView(call: ControllerCall, id: string, verb: string): Promise<View> {
+  const { view } = await loadDisk(call, id, verb);
+  return { ...view, id, isAssumed: false };
+}
