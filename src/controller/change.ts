@@ -3,14 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
 import { filePrefixOf } from "../volume/model/layout.ts";
 import type { FileView, ImageLocation, StoredVolume } from "../volume/model/inventory.ts";
-import {
-  ifSent,
-  type MutationOutcome,
-  sent,
-  type VolumeChange,
-  type VolumeExport,
-} from "../volume/ports/store.ts";
-import { premisesToExport, premisesToGrow } from "../volume/rules/premises.ts";
+import { type MutationOutcome, sent, type VolumeChange } from "../volume/ports/store.ts";
 import { commit } from "./records/commit.ts";
 import {
   formatComment,
@@ -56,7 +49,8 @@ export function failMutation(
   );
 }
 
-function changedMeanwhile(verb: string, id: string): VolumeError {
+/** The error for a record that somebody else changes at the same time. */
+export function changedMeanwhile(verb: string, id: string): VolumeError {
   return new VolumeError(
     "busy",
     `Cannot ${verb} the volume because its record was changed at the same time: volume=${id}; try again`,
@@ -100,74 +94,6 @@ export async function changeVolume(
   // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
   return failMutation(verb, before.id, expected, after, outcome.refusal);
-}
-
-/**
- * Turns the export of a volume on as this process remembers it, with its record, and returns the volume as it was read back;
- * undefined when it has to be read first. One command, or none; a second one where what was read back is not `wanted`: nobody
- * was told of that export, so it goes off again under the record of before.
- *
- * Undefined proves nothing: the router has another record or image, or the volume is gone. The NQN is to be new: by it this tells its own export.
- *
- * @throws {VolumeError} precondition when the router keeps too little of a comment; unavailable when what came of the command
- * cannot be read
- */
-export async function exportKnown(
-  call: ControllerCall,
-  verb: string,
-  known: OwnedVolume,
-  record: VolumeRecord,
-  wanted: (after: StoredVolume) => boolean,
-  change: Omit<VolumeChange, "comment" | "export"> & { readonly export: VolumeExport },
-): Promise<OwnedVolume | undefined> {
-  const { stored } = known;
-  const { id } = stored;
-  const { cluster } = call.settings;
-  if (!fits(known, record) || call.memory.inDoubt.mayStillApply(id, stored.comment)) return undefined;
-  const comment = commentWith(known, record);
-  const filePrefix = filePrefixOf(id, cluster);
-  const write = { id, set: { ...change, comment }, filePrefix };
-  const outcome = ifSent(await commit(call, stored, write, premisesToExport(stored, filePrefix)));
-  const after = outcome?.after.volume;
-  if (after === undefined || !after.exported || after.exportNqn !== change.export.nqn) return undefined;
-  if (isCut(after.comment, comment)) return await restoreComment(call, stored, after);
-  if (after.comment !== comment) return undefined;
-  if (!wanted(after)) {
-    await putBack(call, stored, after);
-    return undefined;
-  }
-  call.memory.wrote(after, stored.comment);
-  return getOwned(after, cluster, verb);
-}
-
-/**
- * Grows a volume as this process remembers it, and returns it as it was read back; undefined when it has to be read first. One
- * command, or none. Undefined proves nothing, as of {@linkcode exportKnown}.
- *
- * @throws {VolumeError} precondition when the router keeps too little of a comment; unavailable when what came of the command
- * cannot be read
- */
-export async function growKnown(
-  call: ControllerCall,
-  verb: string,
-  known: OwnedVolume,
-  sizeBytes: bigint,
-): Promise<OwnedVolume | undefined> {
-  const { stored } = known;
-  const { id } = stored;
-  // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const record = rewritten(known.record);
-  if (!fits(known, record) || call.memory.inDoubt.mayStillApply(id, stored.comment)) return undefined;
-  const comment = commentWith(known, record);
-  const set = { comment, sizeBytes };
-  const after = ifSent(await commit(call, stored, { id, set }, premisesToGrow(stored)))?.after.volume;
-  if (after?.sizeBytes === sizeBytes && isCut(after.comment, comment)) {
-    return await restoreComment(call, stored, after);
-  }
-  if (after?.comment !== comment) return undefined;
-  call.memory.wrote(after, stored.comment);
-  keepWithdrawal(call, known, record, after);
-  return getOwned(after, call.settings.cluster, verb);
 }
 
 /**
@@ -235,7 +161,8 @@ export async function writeRecord(
   return getOwned(after, call.settings.cluster, verb);
 }
 
-function keepWithdrawal(
+/** Keeps the age of a withdrawal whose record this process has rewritten. */
+export function keepWithdrawal(
   { memory: { off } }: ControllerCall,
   before: OwnedVolume,
   record: VolumeRecord,
@@ -277,13 +204,21 @@ export function cutComment(verb: string, id: string, keptBytes: number): VolumeE
  * A record that was cut tells nobody anything: the one before is put back, with the export off as before or because
  * nobody was told of it.
  */
-async function restoreComment(call: ControllerCall, before: StoredVolume, cut: StoredVolume): Promise<never> {
+export async function restoreComment(
+  call: ControllerCall,
+  before: StoredVolume,
+  cut: StoredVolume,
+): Promise<never> {
   await putBack(call, before, cut);
   throw cutComment("change", before.id, cut.comment.length);
 }
 
 /** Gives a volume the comment of before, with the export off if it was. */
-async function putBack(call: ControllerCall, before: StoredVolume, after: StoredVolume): Promise<void> {
+export async function putBack(
+  call: ControllerCall,
+  before: StoredVolume,
+  after: StoredVolume,
+): Promise<void> {
   const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
   sent(await commit(call, after, { id: before.id, set: change }));
 }

@@ -6,8 +6,7 @@ import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
 import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
-import { isLegacyEpoch } from "../volume/model/epoch.ts";
-import { isLegacyId } from "../volume/model/ids.ts";
+import { isPlain } from "../volume/rules/premises.ts";
 import { remainingGraceMs } from "../volume/rules/grace.ts";
 import type { FileView, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
@@ -59,11 +58,8 @@ export function findKnown(call: ControllerCall, id: string, verb: string): Owned
   if (stored === undefined) return undefined;
   const { cluster } = call.settings;
   const known = getOwned(stored, cluster, verb);
-  const { record } = known;
-  // Of these a read tells more than the record does.
-  const isOdd = record.newerFields !== undefined || isImported(record) || isLegacyId(id) ||
-    isLegacyEpoch(record.epoch) || !usesOwnImage(known, cluster);
-  return isOdd ? undefined : known;
+  // Of others a read tells more than the record does.
+  return isPlain(known, cluster) ? known : undefined;
 }
 
 /** The same of one that nobody has or may still write to. */

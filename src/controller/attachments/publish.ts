@@ -9,11 +9,10 @@ import {
 } from "../../volume/model/publish_context.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView, StoredVolume } from "../../volume/model/inventory.ts";
+import type { FileView } from "../../volume/model/inventory.ts";
 import {
   decidePublish,
   isExportedAsRecorded,
-  isOfKind,
   isReadOnlyUse,
   mayFormat,
   mayReplay,
@@ -21,6 +20,7 @@ import {
   type PublishRequest,
   withoutLayer,
 } from "../../volume/rules/publish.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
 import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import {
@@ -28,23 +28,18 @@ import {
   maxGrowths,
   nodeIdsOf,
   type OwnedVolume,
-  rewritten,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import {
-  assertImageShown,
-  assertImageUsable,
-  findUnused,
-  loadForChange,
-  notFound,
-  withImage,
-} from "../load.ts";
-import { exportKnown, fits } from "../change.ts";
+import { assertImageShown, assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
+import { fits } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { growVolume } from "../volumes/expand.ts";
-import { exportAs, recordNqn } from "./export_as.ts";
 import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epochs.ts";
-import { waitForGrace, withdrawExport, withdrawOlder } from "./withdrawal.ts";
+import { changeByRule, type Decision } from "../records/loop.ts";
+import { exported, recordNqn, withdrawal } from "../records/steps.ts";
+import type { View } from "../records/view.ts";
+import { isPlain } from "../../volume/rules/premises.ts";
+import { olderEpoch } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -63,61 +58,19 @@ export async function publishVolume(
 ): Promise<ContextValues> {
   const call = { ...deps, context };
   const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
-  const publishAny = async () =>
-    await publishKnown(call, id, request, parameters) ?? await publish(call, id, request, parameters);
-  return await reportingRefusal(deps, refusal, publishAny);
-}
-
-/**
- * Begins an epoch of a volume as this process remembers it: nobody holds it, and its export is off. Undefined when it has to be
- * read first, also to tell what is against it.
- */
-async function publishKnown(
-  call: ControllerCall,
-  id: string,
-  request: PublishRequest,
-  parameters: VolumeParameters,
-): Promise<ContextValues | undefined> {
-  const known = request.isStatic ? undefined : findUnused(call, id, "publish");
-  if (known === undefined || !isOfKind(known.record, request.capability)) return undefined;
-  if (!await call.nodes.isKnown(request.nodeId, call.context)) return undefined;
-  const machine = await call.nodes.machineOf(request.nodeId, call.context);
-  const { clock, random } = call;
-  const latest = await latestEpochIfReported(call, known);
-  const facts = { nowMs: clock.now(), random, machine, latestEpoch: latest ?? 0 };
-  const decision = decidePublish(known, request, facts);
-  if (decision.action !== "begin") return undefined;
-  const record = await withConsent(call, known, asFits(known, decision.record), request);
-  if (isOfDoubtfulUse(record, request, latest)) return undefined;
-  const published = await exportAsKnown(call, known, record, parameters.nvmePort);
-  if (published === undefined) return undefined;
+  const published = await reportingRefusal(deps, refusal, async () => {
+    const read = () => readToPublish(call, id, request);
+    const ready = (view: View) => readyToPublish(call, view);
+    const first = request.isStatic ? await read() : undefined;
+    const rule = (view: View) => decidePublishing(call, view, request, parameters);
+    return await changeByRule(call, { id, verb: "publish", first, read, ready }, rule);
+  });
   call.projection.show(id, published.record);
   return publishContext(call, published, request, parameters);
 }
 
-/** Undefined where the router did not do it as remembered, see {@linkcode exportKnown}. */
-async function exportAsKnown(
-  call: ControllerCall,
-  known: OwnedVolume,
-  record: VolumeRecord,
-  port: number,
-): Promise<OwnedVolume | undefined> {
-  const nqn = recordNqn(call, known, record);
-  const wanted = (after: StoredVolume) =>
-    after.imagePath === known.stored.imagePath && after.exportPort === port &&
-    // A router that forgot a growth would give the node less than the volume holds.
-    after.sizeBytes === known.stored.sizeBytes &&
-    after.routerUses === undefined && !after.mayBeMounted;
-  const change = { export: { nqn, port }, neverMounted: true } as const;
-  return await exportKnown(call, "publish", known, record, wanted, change);
-}
-
-async function publish(
-  call: ControllerCall,
-  id: string,
-  request: PublishRequest,
-  parameters: VolumeParameters,
-): Promise<ContextValues> {
+/** A static volume may have to be imported first, and one of the legacy driver taken over. */
+async function readToPublish(call: ControllerCall, id: string, request: PublishRequest): Promise<View> {
   const claim = request.isStatic
     ? {
       kind: request.capability,
@@ -127,30 +80,84 @@ async function publish(
     }
     : undefined;
   const loaded = await loadForChange(call, id, "publish", claim);
-  const { view, volume: found } = await withImage(call, loaded, "publish");
-  if (found === undefined) throw notFound("publish", id);
-  assertImageUsable(call, found, view, "publish");
-  // An epoch that goes on has shown its image when it began.
-  const isUnheld = found.record.holders.length === 0;
-  const volume = await (isUnheld ? readyToBegin : withForgottenGrowth)(call, found, view);
+  const { view, volume } = await withImage(call, loaded, "publish");
+  if (volume === undefined) throw notFound("publish", id);
+  return { ...view, id, isAssumed: false, volume: volume.stored };
+}
+
+/** An epoch that goes on has shown its image when it began. A disk that is smaller than its image is grown first. */
+async function readyToPublish(call: ControllerCall, view: View): Promise<View> {
+  const volume = ownedIn(call, view);
+  assertImageUsable(call, volume, view, "publish");
+  if (volume.record.holders.length === 0) assertImageShown(volume, view, "publish");
+  const { stored } = await withForgottenGrowth(call, volume, view);
+  return { ...view, volume: stored };
+}
+
+function ownedIn({ settings }: ControllerCall, { volume }: View): OwnedVolume {
+  return assertOwned(volume!, settings.cluster, "publish");
+}
+
+/** Decides by what is known of the volume. Only a new epoch begins unread: of an older one a read tells more. */
+async function decidePublishing(
+  call: ControllerCall,
+  view: View,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+): Promise<Decision<OwnedVolume>> {
+  const volume = ownedIn(call, view);
+  if (view.isAssumed && !mayBeginUnread(call, volume)) return { need: "read" };
   await assertKnownNode(call, request.nodeId);
   const holds = holderOf(volume, request.nodeId) !== undefined;
   const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
-  const published = await settle(call, volume, view, { ...request, machine }, parameters);
-  // A person may have turned the last export on meanwhile: its node would write beside the next one.
-  if (published === "waited") return await publish(call, id, request, parameters);
-  call.projection.show(id, published.record);
-  return publishContext(call, published, request, parameters);
+  const stillUnfenced = await reasonStillUnfenced(call, volume, { ...request, machine });
+  const isStep = !holds || !isExportedAsRecorded(volume);
+  const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume);
+  const { clock, random } = call;
+  const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest ?? 0 };
+  const decision = decidePublish(volume, request, facts);
+  const port = portOf(volume, request.nodeId, parameters);
+  if (decision.action === "held" && volume.stored.exportPort === port) {
+    return { answer: volume, stands: volume };
+  }
+  if (decision.action === "withdraw") {
+    return view.isAssumed ? { need: "read" } : withdrawnFirst(call, volume, latest);
+  }
+  const record = asFits(volume, decision.record);
+  if (decision.action === "begin") {
+    const begun = await withConsent(call, volume, record, request);
+    // A consent may have been used in an epoch that the router has forgotten.
+    assertNeverUsed(volume, begun, request, latest);
+    const step = exported(call, "begin", volume, { record: begun, port }, view.isAssumed);
+    return { step, next: (after) => withConsentNoted(call, after, begun !== record) };
+  }
+  const joins = !holds && isHeldByOthers(volume, request.nodeId);
+  if (joins && request.capability.mode === "multi-node-multi-writer") {
+    await assertHoldersKnown(call, volume, request.nodeId);
+    await assertPair(call, volume, request.nodeId);
+  }
+  return { step: exported(call, "continue", volume, { record, port }), next: (after) => after };
 }
 
-/** What comes before every new epoch: its image is there, and its disk is not smaller. */
-async function readyToBegin(
+/** Nobody has it, and its export is off. */
+function mayBeginUnread({ settings }: ControllerCall, volume: OwnedVolume): boolean {
+  return isPlain(volume, settings.cluster) && volume.record.holders.length === 0 && !volume.stored.exported;
+}
+
+/** The export goes off that is nobody's on record, or of an older epoch than the cluster knows; then the rule decides again. */
+function withdrawnFirst(
   call: ControllerCall,
   volume: OwnedVolume,
-  view: FileView,
-): Promise<OwnedVolume> {
-  assertImageShown(volume, view, "publish");
-  return await withForgottenGrowth(call, volume, view);
+  latest: number | undefined,
+): Decision<OwnedVolume> {
+  if (latest === undefined || !isOlderThan(latest, volume)) {
+    return { step: withdrawal(call, volume), next: () => "again" };
+  }
+  const next = () => {
+    call.events.occurred(olderEpoch(volume, latest));
+    return "again" as const;
+  };
+  return { step: withdrawal(call, volume, latest), next };
 }
 
 /**
@@ -180,50 +187,6 @@ async function withForgottenGrowth(
     if (kept === undefined) throw notFound("publish", id);
     return kept;
   }
-}
-
-/** Returns the volume as it is published; "waited" when it is to be read again first, as that was seconds ago. */
-async function settle(
-  call: ControllerCall,
-  volume: OwnedVolume,
-  view: FileView,
-  request: PublishRequest & Pick<PublishFacts, "machine">,
-  parameters: VolumeParameters,
-): Promise<OwnedVolume | "waited"> {
-  const { clock, random } = call;
-  const { machine } = request;
-  const stillUnfenced = await reasonStillUnfenced(call, volume, request);
-  const isStep = holderOf(volume, request.nodeId) === undefined || !isExportedAsRecorded(volume);
-  const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume);
-  const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest ?? 0 };
-  const decision = decidePublish(volume, request, facts);
-  const { id, comment, exportPort } = volume.stored;
-  const port = portOf(volume, request.nodeId, parameters);
-  // A withdrawal that the router runs late would take away what is answered here.
-  const inDoubt = call.memory.inDoubt.mayStillApply(id, comment);
-  const others = isHeldByOthers(volume, request.nodeId);
-  if (decision.action === "held" && exportPort === port && !inDoubt) return volume;
-  if (decision.action === "withdraw") {
-    const withdrawn = latest !== undefined && isOlderThan(latest, volume)
-      ? await withdrawOlder(call, volume, latest, "publish")
-      : await withdrawExport(call, volume, "publish");
-    return await settle(call, await readyToBegin(call, withdrawn, view), view, request, parameters);
-  }
-  const joins = others && holderOf(volume, request.nodeId) === undefined;
-  if (joins && request.capability.mode === "multi-node-multi-writer") {
-    await assertHoldersKnown(call, volume, request.nodeId);
-    await assertPair(call, volume, request.nodeId);
-  }
-  const decided = asFits(volume, decision.record);
-  const record = inDoubt ? rewritten(decided) : decided;
-  if (decision.action === "begin") {
-    if (await waitForGrace(call, volume, "publish")) return "waited";
-    const begun = await withConsent(call, volume, record, request);
-    // A consent may have been used in an epoch that the router has forgotten.
-    assertNeverUsed(volume, begun, request, latest);
-    return await exportAs(call, volume, { record: begun, port });
-  }
-  return await exportAs(call, volume, { record, port });
 }
 
 /**
@@ -320,8 +283,13 @@ async function withConsent(
     });
     return record;
   }
-  notes.warn("the claim's owner allows one format", { volume: id, epoch: counter });
   return { ...record, blankEpoch: counter };
+}
+
+function withConsentNoted({ notes }: ControllerCall, volume: OwnedVolume, isNew: boolean): OwnedVolume {
+  const { stored: { id }, record: { epoch } } = volume;
+  if (isNew) notes.warn("the claim's owner allows one format", { volume: id, epoch: epoch?.counter });
+  return volume;
 }
 
 function publishContext(

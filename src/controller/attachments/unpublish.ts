@@ -55,7 +55,7 @@ export async function takeFrom(
 ): Promise<void> {
   const first: View = { ...read, id, isAssumed: false };
   const rule = (view: View) => decideTaking(call, view, owned(call, view), nodeId);
-  report(call, id, nodeId, await changeByRule(call, { id, verb: "unpublish" }, rule, first));
+  report(call, id, nodeId, await changeByRule(call, { id, verb: "unpublish", first }, rule));
 }
 
 /** What came of it. */

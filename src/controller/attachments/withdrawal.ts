@@ -22,24 +22,17 @@ export async function withdrawExport(
 }
 
 /**
- * Withdraws a volume whose record is older than an epoch that the cluster knows, as when a router has lost its last seconds: the
- * record's holders were shut out, and the attachment that knows of the later epoch may be about to go.
+ * What people are told of a volume that was withdrawn because its record is older than an epoch that the cluster knows, as when a
+ * router has lost its last seconds: its holders were shut out, and the attachment that knows of the later epoch may be about to go.
  */
-export async function withdrawOlder(
-  call: ControllerCall,
-  volume: OwnedVolume,
-  known: number,
-  verb: string,
-): Promise<OwnedVolume> {
-  const after = await withdrawExport(call, volume, verb, known);
-  call.events.occurred(olderEpoch(volume, known));
-  return after;
-}
-
-/** What people are told of a volume that was withdrawn so. */
 export function olderEpoch({ stored, record }: OwnedVolume, known: number) {
   const [volumeId, recorded, withdrawn] = [stored.id, record.epoch?.counter ?? 0, stored.exported];
   return { kind: "older-epoch", volumeId, recorded, known, withdrawn } as const;
+}
+
+/** For how long a connection of the last epoch can still be alive on the router, in milliseconds. */
+export function graceLeftMs({ settings, memory }: ControllerCall, { record, stored }: OwnedVolume): number {
+  return remainingGraceMs({ record, graceMs: settings.unexportGraceMs, ageMs: memory.off.ageMs(stored) });
 }
 
 /**
@@ -53,12 +46,7 @@ export async function waitForGrace(
   volume: OwnedVolume,
   verb: string,
 ): Promise<boolean> {
-  const { record, stored } = volume;
-  const waitMs = remainingGraceMs({
-    record,
-    graceMs: call.settings.unexportGraceMs,
-    ageMs: call.memory.off.ageMs(stored),
-  });
+  const waitMs = graceLeftMs(call, volume);
   if (waitMs === 0) return false;
   if (waitMs >= timeLeftMs(call.context, call.clock)) {
     throw new VolumeError(

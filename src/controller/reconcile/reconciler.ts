@@ -1,6 +1,6 @@
 import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { nodeIdsOf, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { howToWithdraw } from "../../volume/rules/used_elsewhere.ts";
 import { unfencedNode } from "../../volume/rules/detached_nodes.ts";
@@ -24,7 +24,8 @@ import { takeFrom } from "../attachments/unpublish.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
-import { exportAs } from "../attachments/export_as.ts";
+import { exported } from "../records/steps.ts";
+import { taken } from "../records/take.ts";
 import { isOlderThan, latestEpoch } from "../records/epochs.ts";
 
 /** How the router is compared with the cluster. */
@@ -321,10 +322,8 @@ async function restoreExport(
     return false;
   }
   const port = known?.port || volume.stored.exportPort || call.settings.nvmePort;
-  // A withdrawal that the router runs late would take it away again.
-  const inDoubt = call.memory.inDoubt.mayStillApply(id, volume.stored.comment);
-  const record = inDoubt ? rewritten(volume.record) : volume.record;
-  const restored = await exportAs(call, volume, { record, port });
+  const same = { record: volume.record, port };
+  const restored = await taken(call, "publish", exported(call, "continue", volume, same));
   call.projection.show(id, restored.record);
   return true;
 }

@@ -1,6 +1,6 @@
-import { poolOf } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
+import { premisesToExport, premisesToGrow, premisesToWithdraw } from "../../volume/rules/premises.ts";
 
 /** What a rule may rest on besides the record, which every write compares. */
 export type Fact =
@@ -24,7 +24,7 @@ export type Fact =
 export type Confirmed = "before" | "after" | "no-matter";
 
 /** What is done to a volume. */
-export type StepKind = "withdraw" | "leave";
+export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow";
 
 /**
  * How each step of a volume that is remembered, and not read, confirms what it claims. A new fact or a new kind of step does not
@@ -33,7 +33,25 @@ export type StepKind = "withdraw" | "leave";
 export const confirmations: Readonly<
   Record<StepKind, "read-first" | Readonly<Record<Fact, Confirmed>>>
 > = {
-  // It takes everything from everybody, so nothing but the disk itself matters: by a person's hand another one may be in its slot.
+  // A new epoch: no node knows its name before it is read back, so what has no room in the command may be confirmed after it.
+  begin: {
+    // One disk is on an image of the volume; that it is this one shows in the read-back.
+    path: "after",
+    // A router that forgot a growth would give the node less than the volume holds.
+    size: "after",
+    export: "before",
+    // A mount is looked for before; whatever else the router does with the disk is only read.
+    uses: "after",
+    sharers: "before",
+    image: "before",
+    pools: "before",
+    // Nothing is concluded from what is not there.
+    settled: "no-matter",
+  },
+  // An epoch that goes on is other nodes' too.
+  continue: "read-first",
+  // It takes the volume from everybody, and is right however large, shared or damaged it is. Only the disk has to be the one on
+  // record: by a person's hand another one may be in its slot.
   withdraw: {
     path: "before",
     size: "no-matter",
@@ -46,6 +64,20 @@ export const confirmations: Readonly<
   },
   // What a node may still write that leaves others depends on them.
   leave: "read-first",
+  // The remembered size would shrink a disk that a person has grown; a node may have it or not, as before.
+  grow: {
+    path: "before",
+    size: "before",
+    export: "before",
+    // The router sees the larger size, as nodes do.
+    uses: "no-matter",
+    // Another disk on the image loses nothing by its growth.
+    sharers: "no-matter",
+    image: "before",
+    pools: "before",
+    // Nothing is concluded from what is not there.
+    settled: "no-matter",
+  },
 };
 
 /** What a step claims of a volume that was not read. */
@@ -57,24 +89,35 @@ export interface Claim {
   readonly settleMs: number;
 }
 
-/** How the router is asked to confirm each fact. */
-const premiseOf: Readonly<Record<Fact, (claim: Claim) => Premise>> = {
-  path: ({ disk }) => ({ is: "path-holds", text: disk.imagePath }),
-  size: ({ disk }) => ({ is: "size", bytes: disk.sizeBytes }),
-  export: ({ disk }) => ({ is: disk.exported ? "exported" : "not-exported" }),
-  uses: () => ({ is: "not-mounted" }),
-  sharers: ({ filePrefix }) => ({ is: "alone", text: filePrefix }),
-  image: ({ disk }) => ({ is: "image-there", path: disk.imagePath }),
-  pools: ({ disk }) => ({ is: "pool-mounted", mountPoint: poolOf(disk.imagePath), label: undefined }),
-  settled: ({ settleMs }) => ({ is: "up-for", ms: settleMs }),
+/** What the router is asked before each step: at least every fact that it has to confirm then. */
+const premises: Readonly<Record<StepKind, (claim: Claim) => readonly Premise[]>> = {
+  begin: ({ disk, filePrefix }) => premisesToExport(disk, filePrefix),
+  continue: () => [],
+  withdraw: ({ disk }) => premisesToWithdraw(disk),
+  leave: () => [],
+  grow: ({ disk }) => premisesToGrow(disk),
+};
+
+/** The fact that a premise confirms; undefined for the record. */
+export const factOf: Readonly<Record<Premise["is"], Fact | undefined>> = {
+  "comment": undefined,
+  "path": "path",
+  "path-holds": "path",
+  "slot-free": "path",
+  "size": "size",
+  "exported": "export",
+  "not-exported": "export",
+  "not-mounted": "uses",
+  "unused": "sharers",
+  "alone": "sharers",
+  "no-files": "image",
+  "image-there": "image",
+  "pool-mounted": "pools",
+  "label-free": "pools",
+  "up-for": "settled",
 };
 
 /** What the router is asked to confirm before a step; undefined where a volume has to be read first. */
 export function premisesOf(kind: StepKind, claim: Claim): readonly Premise[] | undefined {
-  const cells = confirmations[kind];
-  if (cells === "read-first") return undefined;
-  const before = facts.filter((fact) => cells[fact] === "before");
-  return [{ is: "comment", text: claim.disk.comment }, ...before.map((fact) => premiseOf[fact](claim))];
+  return confirmations[kind] === "read-first" ? undefined : premises[kind](claim);
 }
-
-const facts = Object.keys(premiseOf) as Fact[];

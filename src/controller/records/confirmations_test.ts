@@ -2,32 +2,48 @@
 // the step from being taken or from being believed, and what does not matter keeps it from nothing.
 import assert from "node:assert/strict";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
+import type { OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
 import type { ControllerCall } from "../deps.ts";
-import { confirmations, type Confirmed, type Fact, type StepKind } from "./confirmations.ts";
-import { type Step, withdrawal } from "./steps.ts";
+import {
+  confirmations,
+  type Confirmed,
+  type Fact,
+  factOf,
+  premisesOf,
+  type StepKind,
+} from "./confirmations.ts";
+import { exported, growth, type Step, withdrawal } from "./steps.ts";
 import { takenUnread } from "./take.ts";
 
 const id = "pvc-1";
 const epoch = { counter: 1, nonce: "0123abcd" };
 
-type Unread = Exclude<StepKind, "leave">;
+type Unread = Exclude<StepKind, "leave" | "continue">;
+
+function volumeOf(record: Partial<VolumeRecord>, exported: boolean): OwnedVolume {
+  return getOwned(aDisk(aRecord({ epoch, ...record }), { exported }), "9f86d081", "test");
+}
 
 /** A step of each kind that is taken without a read, by what is remembered. */
 const steps: Readonly<Record<Unread, (call: ControllerCall) => Step>> = {
-  withdraw: (call) => {
-    const disk = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { exported: true });
-    return withdrawal(call, getOwned(disk, call.settings.cluster, "unpublish"));
+  begin: (call) => {
+    const volume = volumeOf({}, false);
+    const record = { ...volume.record, epoch: { counter: 2, nonce: "4567abcd" }, holders: [aHolder("a")] };
+    return exported(call, "begin", volume, { record, port: 4420 }, true);
   },
+  grow: () => growth(volumeOf({}, false), 2n << 30n),
+  withdraw: (call) => withdrawal(call, volumeOf({ holders: [aHolder("a")] }, true)),
 };
 
 /** How a person, or a router that has forgotten its last seconds, makes a claim wrong. */
 const breaks: Readonly<Record<Fact, (store: FakeVolumeStore) => void>> = {
   path: (store) => store.edit(id, { imagePath: "/pool/csi/other.img" }),
   size: (store) => store.edit(id, { sizeBytes: 5n << 30n }),
-  export: (store) => store.edit(id, { exported: store.disks.get(id)!.exported }),
+  export: (store) => store.edit(id, { exported: !store.disks.get(id)!.exported }),
   uses: (store) => store.edit(id, { routerUses: ["its file system is mounted"] }),
   sharers: (store) => void store.disks.set("copy", { ...store.disks.get(id)!, id: "copy", comment: "" }),
   image: (store) => void store.allFiles.delete(store.disks.get(id)!.imagePath),
@@ -41,9 +57,7 @@ async function take(kind: Unread, fact: Fact, when: "before" | "after") {
   const call = { ...deps, context: testContext() };
   const step = steps[kind](call);
   store.put(step.volume.stored);
-  const turnedOn = () => store.edit(id, { exported: true });
-  const breakIt = when === "after" && fact === "export" ? turnedOn : () => breaks[fact](store);
-  store.mishap("commit", { [when]: breakIt });
+  store.mishap("commit", { [when]: () => breaks[fact](store) });
   const after = await takenUnread(call, "test", step);
   return { after, store, step };
 }
@@ -63,22 +77,48 @@ for (const [kind, cells] of Object.entries(confirmations)) {
         return assert.notEqual(after?.stored.comment, step.volume.stored.comment);
       }
       assert.equal(after, undefined);
-      const { comment } = store.disks.get(id)!;
+      const { comment, exported } = store.disks.get(id)!;
       if (confirmed === "before") assert.equal(comment, step.volume.stored.comment, "nothing was written");
+      // Nobody was told of an export that came on.
+      if (kind === "begin" && confirmed === "after") {
+        assert.deepEqual([comment, exported], [step.volume.stored.comment, false]);
+      }
     });
   }
 }
 
-Deno.test("a step without a read is not taken where the comment would grow, nor where it must be read first", async () => {
+Deno.test("whatever is to be confirmed before a step is among what the router is asked", () => {
+  const claim = { disk: aDisk(aRecord()), filePrefix: "pvc-1.9f86d081", settleMs: 0 };
+  for (const [kind, cells] of Object.entries(confirmations)) {
+    if (cells === "read-first") continue;
+    const asked = premisesOf(kind as StepKind, claim)!.map((premise) => factOf[premise.is]);
+    const before = Object.entries(cells).filter(([, confirmed]) => confirmed === "before");
+    assert.deepEqual(before.filter(([fact]) => !asked.includes(fact as Fact)), [], kind);
+  }
+});
+
+Deno.test("a step without a read is not taken in doubt, nor where the volume must be read first", async () => {
   const { deps, store } = testController();
   const call = { ...deps, context: testContext() };
   const step = steps.withdraw(call);
   store.put(step.volume.stored);
-  const longer = {
-    ...step,
-    record: { ...step.record, holders: [aHolder("a-node-of-a-longer-name"), aHolder("b")] },
-  };
-  assert.equal(await takenUnread(call, "test", longer), undefined);
   assert.equal(await takenUnread(call, "test", { ...step, kind: "leave" }), undefined);
+  deps.memory.inDoubt.remember(id, step.volume.stored.comment);
+  assert.equal(await takenUnread(call, "test", step), undefined);
   assert.equal(store.takeCount(), 0);
+});
+
+Deno.test("a record that the router cuts is put back, and one that is shorter than before is a person's", async () => {
+  for (const [left, isPutBack] of [[-2, true], [20, false]] as const) {
+    const { deps, store } = testController();
+    const call = { ...deps, context: testContext() };
+    const step = steps.begin(call);
+    store.put(step.volume.stored);
+    const cut = () => store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, left) });
+    store.mishap("commit", { after: cut });
+    const taking = takenUnread(call, "test", step);
+    if (isPutBack) await assert.rejects(taking, refusal("precondition", /keeps only/));
+    else assert.equal(await taking, undefined);
+    assert.equal(store.disks.get(id)!.comment === step.volume.stored.comment, isPutBack);
+  }
 });

@@ -1,28 +1,49 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
-import { outdateInDoubt } from "../change.ts";
+import { graceLeftMs, waitForGrace } from "../attachments/withdrawal.ts";
+import { changedMeanwhile, outdateInDoubt } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
+import type { StepKind } from "./confirmations.ts";
 import type { Step } from "./steps.ts";
 import { taken, takenUnread } from "./take.ts";
 import { assumedView, readView, type View } from "./view.ts";
 
-/** What a rule decides. A rule changes nothing and reports nothing, as it may be asked twice. */
+/** What a rule decides. A rule changes nothing and reports nothing, as it may be asked several times. */
 export type Decision<Answer> =
   /** Nothing changes. `stands` is the volume that is answered for: no change that was sent earlier may come after that. */
   | { readonly answer: Answer; readonly stands?: OwnedVolume }
   /** The volume has to be read first. */
   | { readonly need: "read" }
-  /** One step, and the answer from what was read back after it. */
-  | { readonly step: Step; readonly next: (after: OwnedVolume) => Answer };
+  /** One step. What was read back after it gives the answer, or the rule is asked again. */
+  | { readonly step: Step; readonly next: (after: OwnedVolume) => Answer | "again" };
 
 /** Decides by what is known of a volume. */
 export type Rule<Answer> = (view: View) => Promise<Decision<Answer>>;
 
-/** Which volume is changed, and by which verb of a call. */
+/** Which volume is changed, and how it is known. */
 export interface About {
   readonly id: string;
+  /** Of the call, for messages. */
   readonly verb: string;
+  /** What to begin with. @default {the remembered view, if there is one} */
+  readonly first?: View | undefined;
+  /** Reads the volume. @default {readView} */
+  readonly read?: () => Promise<View>;
+  /** What has to be mended of a volume as it was read, or as it is after a step, before the rule is asked. */
+  readonly ready?: (view: View) => Promise<View>;
 }
+
+/** How often a rule is asked by a read. */
+const maxTurns = 6;
+
+/** Which steps wait until the last withdrawal is over: no rule can forget it. */
+const endsGrace: Readonly<Record<StepKind, boolean>> = {
+  begin: true,
+  continue: false,
+  withdraw: false,
+  leave: false,
+  grow: false,
+};
 
 /**
  * Changes a volume as the rule decides. One command for what this process remembers as the router has it, else two.
@@ -30,37 +51,60 @@ export interface About {
  * A view that is only remembered is tried once. Where the router does not confirm it, or the rule answers by it, or throws by
  * it, the volume is read, and the rule decides again.
  *
- * @param first the view to begin with; else the remembered one, if there is one
  * @throws {VolumeError} what the rule throws by a read; busy when the record was changed after that read; unavailable when the
  * end stays unknown: the comment is then in doubt, and whoever goes on writes another one
  */
-export async function changeByRule<Answer>(
+export async function changeByRule<Answer extends object>(
   call: ControllerCall,
-  { id, verb }: About,
+  about: About,
   rule: Rule<Answer>,
-  first = assumedView(call, id),
 ): Promise<Answer> {
+  const { id, verb, first = assumedView(call, id) } = about;
+  const { read = () => readView(call, id, verb), ready = (view) => Promise.resolve(view) } = about;
   const confirmed = first?.isAssumed ? await confirmedBy(call, verb, rule, first) : undefined;
-  if (confirmed !== undefined) return confirmed.answer;
-  const view = first === undefined || first.isAssumed ? await readView(call, id, verb) : first;
-  const decision = await rule(view);
-  if ("step" in decision) return decision.next(await taken(call, verb, decision.step));
-  if ("need" in decision) throw new TypeError("A rule needs no more than a read");
-  if (decision.stands !== undefined) await outdateInDoubt(call, verb, decision.stands);
-  return decision.answer;
+  if (confirmed !== undefined) return confirmed;
+  let view = first === undefined || first.isAssumed ? await read() : first;
+  for (let turn = 0; turn < maxTurns; turn++) {
+    view = await ready(view);
+    const decision = await rule(view);
+    if ("answer" in decision) {
+      if (decision.stands !== undefined) await outdateInDoubt(call, verb, decision.stands);
+      return decision.answer;
+    }
+    // A person may have turned the last export on meanwhile: its node would write beside the next one.
+    if ("need" in decision || await hasWaited(call, verb, decision.step)) {
+      view = await read();
+      continue;
+    }
+    const { step, next } = decision;
+    const after = await taken(call, verb, step);
+    const answer = next(after);
+    if (answer !== "again") return answer;
+    view = { ...view, volume: after.stored };
+  }
+  throw changedMeanwhile(verb, id);
+}
+
+/** Waits out the grace of the last withdrawal where the step needs that. Returns whether it had to. */
+async function hasWaited(call: ControllerCall, verb: string, { kind, volume }: Step): Promise<boolean> {
+  return endsGrace[kind] && await waitForGrace(call, volume, verb);
 }
 
 /** The answer after a step that the router has confirmed; undefined where the volume has to be read. */
-async function confirmedBy<Answer>(
+async function confirmedBy<Answer extends object>(
   call: ControllerCall,
   verb: string,
   rule: Rule<Answer>,
   view: View,
-): Promise<{ readonly answer: Answer } | undefined> {
+): Promise<Answer | undefined> {
   const decision = await decidedBy(call, rule, view);
   if (decision === undefined || !("step" in decision)) return undefined;
-  const after = await takenUnread(call, verb, decision.step);
-  return after && { answer: decision.next(after) };
+  const { step, next } = decision;
+  // What is waited for is read first.
+  if (endsGrace[step.kind] && graceLeftMs(call, step.volume) > 0) return undefined;
+  const after = await takenUnread(call, verb, step);
+  const answer = after && next(after);
+  return answer === "again" ? undefined : answer;
 }
 
 /** What is claimed may be wrong: what a rule throws by it is thrown by a read, or not at all. */

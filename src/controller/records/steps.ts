@@ -1,9 +1,11 @@
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import type { VolumeChange } from "../../volume/ports/store.ts";
-import { exportedCounter, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { exportedCounter, nqnOf, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
+import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import { commentWith } from "../change.ts";
-import type { ControllerCall } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import type { StepKind } from "./confirmations.ts";
 
 /** One change on the router. It names what is to be; guards, retries and late commands are not its business. */
@@ -34,4 +36,55 @@ export function withdrawal(call: ControllerCall, volume: OwnedVolume, knownCount
     change: { export: false },
     isDone: (after) => !after.exported,
   };
+}
+
+/** How a volume is to be exported. */
+export interface Export {
+  readonly record: VolumeRecord;
+  readonly port: number;
+}
+
+/** The export of the record's epoch is on, and the router itself does nothing with the disk. */
+export function exported(
+  call: ControllerCall,
+  kind: "begin" | "continue",
+  volume: OwnedVolume,
+  { record, port }: Export,
+  isAssumed = false,
+): Step {
+  const { stored } = volume;
+  const nqn = recordNqn(call, volume, record);
+  // What was not read may be mounted at any time.
+  const unmounted = isAssumed || isToBeKeptUnmounted(stored);
+  const isDone = (after: StoredVolume) =>
+    after.exported && after.exportNqn === nqn && after.exportPort === port &&
+    after.routerUses === undefined && !(unmounted && after.mayBeMounted) &&
+    // A router that forgot a growth would give the node less than the volume holds.
+    (!isAssumed || after.sizeBytes === stored.sizeBytes);
+  const mount = unmounted ? { neverMounted: true } as const : {};
+  return { kind, volume, record, change: { export: { nqn, port }, ...mount }, isDone };
+}
+
+/** The disk is larger. The record changes too: a command that runs late, after a larger growth, must find nothing to shrink. */
+export function growth(volume: OwnedVolume, sizeBytes: bigint): Step {
+  return {
+    kind: "grow",
+    volume,
+    record: rewritten(volume.record),
+    change: { sizeBytes },
+    isDone: () => true,
+  };
+}
+
+/**
+ * The NQN of the export of a volume in the epoch of that record.
+ *
+ * @throws {VolumeError} internal when it has none
+ */
+export function recordNqn(deps: ControllerDeps, volume: OwnedVolume, record: VolumeRecord): string {
+  if (record.epoch === undefined) {
+    const { id } = volume.stored;
+    throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
+  }
+  return nqnOf(volume, record.epoch, deps.settings.nqnPrefix);
 }

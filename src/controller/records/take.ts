@@ -1,8 +1,9 @@
 import { filePrefixOf } from "../../volume/model/layout.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { ifSent } from "../../volume/ports/store.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
-import { commentWith, fits, writeRecord } from "../change.ts";
+import { commentWith, fits, isCut, keepWithdrawal, putBack, restoreComment, writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 import { commit } from "./commit.ts";
 import { premisesOf } from "./confirmations.ts";
@@ -10,14 +11,23 @@ import type { Step } from "./steps.ts";
 
 /** Takes a step of a volume as it was read, and returns it as read back. One command. */
 export async function taken(call: ControllerCall, verb: string, step: Step): Promise<OwnedVolume> {
-  const { volume, record, change, isDone } = step;
+  const { volume, change, isDone } = step;
+  const { id, comment } = volume.stored;
+  // Else a change that the router runs late would find the comment that it expects, and undo what is answered here.
+  const isToDiffer = commentWith(volume, step.record) === comment &&
+    call.memory.inDoubt.mayStillApply(id, comment);
+  const record = isToDiffer ? rewritten(step.record) : step.record;
   return counted(call, step, await writeRecord(call, verb, volume, record, isDone, change));
 }
 
 /**
- * Takes a step of a volume as it is remembered, if the router confirms what it claims. One command, or none. Undefined proves
- * nothing: the router has another record or image, or the volume is gone. The comment may not grow, so that the router cannot
- * cut it.
+ * Takes a step of a volume as it is remembered, if the router confirms what it claims. One command, or none; a second one where
+ * an export came on and what was read back is not wanted: nobody was told of it, so it goes off again under the record of before.
+ *
+ * Undefined proves nothing: the router has another record or image, or the volume is gone. Whoever reads then finds out.
+ *
+ * @throws {VolumeError} precondition when the router keeps too little of a comment; unavailable when what came of the command
+ * cannot be read
  */
 export async function takenUnread(
   call: ControllerCall,
@@ -27,16 +37,33 @@ export async function takenUnread(
   const { kind, volume, record, change, isDone } = step;
   const { stored: disk } = volume;
   const { cluster, settleMs } = call.settings;
-  const premises = premisesOf(kind, { disk, filePrefix: filePrefixOf(disk.id, cluster), settleMs });
+  const filePrefix = filePrefixOf(disk.id, cluster);
+  const premises = premisesOf(kind, { disk, filePrefix, settleMs });
   if (premises === undefined || !fits(volume, record)) return undefined;
   const comment = commentWith(volume, record);
-  if (comment === disk.comment || comment.length > disk.comment.length) return undefined;
-  const write = { id: disk.id, set: { ...change, comment } };
+  if (comment === disk.comment || call.memory.inDoubt.mayStillApply(disk.id, disk.comment)) return undefined;
+  const write = { id: disk.id, set: { ...change, comment }, filePrefix };
   const after = ifSent(await commit(call, disk, write, premises))?.after.volume;
+  if (after === undefined) return undefined;
+  if (isCutByRouter(after, disk, comment)) return await restoreComment(call, disk, after);
+  if (after.comment !== comment) return undefined;
   // By a person's hand another disk may have come into the slot meanwhile.
-  if (after?.comment !== comment || after.imagePath !== disk.imagePath || !isDone(after)) return undefined;
+  if (after.imagePath !== disk.imagePath || !isDone(after)) {
+    if (isExportedBy(change, after)) await putBack(call, disk, after);
+    return undefined;
+  }
   call.memory.wrote(after, disk.comment);
+  if (change.export === undefined) keepWithdrawal(call, volume, record, after);
   return counted(call, step, getOwned(after, cluster, verb));
+}
+
+/** A router that kept the old comment keeps no less of a new one: what is shorter was cut by a person. */
+function isCutByRouter(after: StoredVolume, before: StoredVolume, written: string): boolean {
+  return isCut(after.comment, written) && after.comment.length >= before.comment.length;
+}
+
+function isExportedBy({ export: on }: Step["change"], after: StoredVolume): boolean {
+  return on !== undefined && on !== false && after.exported && after.exportNqn === on.nqn;
 }
 
 /** Counts the grace of a withdrawal from its read-back. */

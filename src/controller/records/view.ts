@@ -16,7 +16,8 @@ export interface View extends VolumeView {
 export function assumedView({ memory, store }: ControllerCall, id: string): View | undefined {
   const volume = memory.known.get(id);
   if (volume === undefined || memory.inDoubt.mayStillApply(id, volume.comment)) return undefined;
-  const claimed = { foreign: undefined, sharers: [], files: [], upMs: Infinity };
+  const image = { path: volume.imagePath, sizeBytes: volume.sizeBytes, directory: false };
+  const claimed = { foreign: undefined, sharers: [], files: [image], upMs: Infinity };
   return { id, isAssumed: true, volume, pools: store.lastPools, ...claimed };
 }
 

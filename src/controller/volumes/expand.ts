@@ -17,8 +17,9 @@ import {
   notFound,
   ownFilePrefix,
 } from "../load.ts";
-import { growKnown, outdateInDoubt, writeRecord } from "../change.ts";
-import { exportAs } from "../attachments/export_as.ts";
+import { outdateInDoubt, writeRecord } from "../change.ts";
+import { exported, growth } from "../records/steps.ts";
+import { taken, takenUnread } from "../records/take.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -70,7 +71,7 @@ async function expandKnown(
   const grown = await call.promised.during(
     pool,
     moreBytes,
-    () => growKnown(call, "expand", known, sizeBytes),
+    () => takenUnread(call, "expand", growth(known, sizeBytes)),
     (grown) => grown === undefined ? "perhaps" : true,
   );
   if (grown === undefined) return undefined;
@@ -254,6 +255,6 @@ async function turnOnAgain(call: ControllerCall, volume: OwnedVolume): Promise<O
     isExportedAsRecorded({ ...volume, stored: { ...stored, exported: true } });
   if (stored.exported || call.settings.growth !== "after-toggle" || !wasOn) return undefined;
   assertNotUsedByRouter(stored, "expand");
-  const same = { record: rewritten(record), port: stored.exportPort, hosts: undefined };
-  return await exportAs(call, volume, same);
+  const same = { record: rewritten(record), port: stored.exportPort };
+  return await taken(call, "publish", exported(call, "continue", volume, same));
 }

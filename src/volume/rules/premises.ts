@@ -1,7 +1,17 @@
-import { poolOf } from "../model/ids.ts";
+import { isLegacyEpoch } from "../model/epoch.ts";
+import { isLegacyId, poolOf } from "../model/ids.ts";
+import type { OwnedVolume } from "../model/record.ts";
+import { isImported, usesOwnImage } from "../model/sources.ts";
 import type { ImageLocation } from "../model/inventory.ts";
 import type { Premise } from "../ports/premise.ts";
 import type { DiskGuard, KnownDisk, NewVolume, Unseen } from "../ports/store.ts";
+
+/** Whether the record tells all of a volume: an imported or a legacy one, and one on a file of another name, is always read. */
+export function isPlain(volume: OwnedVolume, cluster: string): boolean {
+  const { stored, record } = volume;
+  return record.newerFields === undefined && !isImported(record) && !isLegacyId(stored.id) &&
+    !isLegacyEpoch(record.epoch) && usesOwnImage(volume, cluster);
+}
 
 /** What the router looks for where nobody has looked before a blank disk is added: any disk or file of it, and its pool. */
 export function premisesToAdd(
@@ -16,6 +26,13 @@ export function premisesToAdd(
     poolMounted(path, subvolume),
     { is: "up-for", ms: settleMs },
   ];
+}
+
+/** What the router looks for before an export is withdrawn of a disk that nobody has looked at: that it is on its image. */
+export function premisesToWithdraw(
+  { comment, imagePath }: Pick<KnownDisk, "comment" | "imagePath">,
+): Premise[] {
+  return [{ is: "comment", text: comment }, { is: "path-holds", text: imagePath }];
 }
 
 /**

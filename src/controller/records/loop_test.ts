@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { getOwned } from "../../volume/rules/ownership.ts";
+import { changeByRule, type Decision, type Rule } from "./loop.ts";
+import { VolumeMemory } from "./memory.ts";
+import { exported, withdrawal } from "./steps.ts";
+import type { View } from "./view.ts";
+
+const id = "pvc-1";
+const epoch = { counter: 1, nonce: "0123abcd" };
+const held = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { exported: true });
+
+/** A controller that remembers a volume, and a rule of the test. */
+function remembering(disk = held, settings = {}) {
+  const made = testController({ unexportGraceMs: 0, ...settings });
+  const { store, clock } = made;
+  const deps = { ...made.deps, memory: new VolumeMemory(clock, true) };
+  const call = { ...deps, context: testContext() };
+  store.put(disk);
+  deps.memory.known.remember(disk);
+  const levels: string[] = [];
+  const change = <Answer extends object>(rule: Rule<Answer>) =>
+    changeByRule(call, { id, verb: "change" }, (view) => {
+      levels.push(view.isAssumed ? "assumed" : "read");
+      return rule(view);
+    });
+  const owned = ({ volume }: View) => getOwned(volume!, call.settings.cluster, "change");
+  const methods = () => store.calls.splice(0).map(({ method }) => method);
+  return { ...made, call, levels, change, owned, methods };
+}
+
+/** A decision, without anything to wait for. */
+function decided<Answer>(decision: Decision<Answer>): Promise<Decision<Answer>> {
+  return Promise.resolve(decision);
+}
+
+Deno.test("changeByRule() takes a step by what is remembered, in one command", async () => {
+  const { call, change, owned, levels, methods } = remembering();
+  const after = await change((view) =>
+    decided({ step: withdrawal(call, owned(view)), next: (after) => after })
+  );
+  assert.deepEqual([after.stored.exported, levels, methods()], [false, ["assumed"], ["change"]]);
+});
+
+Deno.test("changeByRule() answers nobody by what is remembered, nor throws by it", async () => {
+  const throws = () => Promise.reject(new VolumeError("precondition", "Cannot do it"));
+  const rules: readonly Rule<object>[] = [
+    () => decided({ answer: {} }),
+    ({ isAssumed }) => isAssumed ? throws() : decided({ answer: {} }),
+    ({ isAssumed }) => decided(isAssumed ? { need: "read" } : { answer: {} }),
+  ];
+  for (const rule of rules) {
+    const { change, levels, methods } = remembering();
+    await change(rule);
+    assert.deepEqual([levels, methods()], [["assumed", "read"], ["view"]]);
+  }
+  const { change } = remembering();
+  await assert.rejects(change(throws), refusal("precondition"));
+});
+
+Deno.test("changeByRule() decides by a read where the router does not confirm a step", async () => {
+  const { call, store, change, owned, levels, methods } = remembering();
+  store.edit(id, { comment: `a note ${held.comment}` });
+  await change((view) => decided({ step: withdrawal(call, owned(view)), next: () => ({}) }));
+  assert.deepEqual([levels, methods()], [["assumed", "read"], ["change", "view", "change"]]);
+});
+
+Deno.test("changeByRule() gives up where the rule never has enough", async () => {
+  const { call, change, owned, levels } = remembering();
+  const endless: Rule<object> = (view) =>
+    decided<object>({ step: withdrawal(call, owned(view)), next: () => "again" });
+  await assert.rejects(change(endless), refusal("busy", /try again/));
+  assert.equal(levels.length, 7);
+});
+
+Deno.test("changeByRule() waits for the grace before an epoch begins, and reads what came of the volume meanwhile", async () => {
+  const off = aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 }));
+  const { call, clock, change, owned, levels, methods } = remembering(off, { unexportGraceMs: 10_000 });
+  const begin: Rule<object> = (view) => {
+    const volume = owned(view);
+    const record = { ...volume.record, epoch: { counter: 2, nonce: "4567abcd" }, holders: [aHolder("a")] };
+    const step = exported(call, "begin", volume, { record, port: 4420 }, view.isAssumed);
+    return decided({ step, next: () => ({}) });
+  };
+  await inTime(clock, change(begin));
+  assert.deepEqual([levels, methods()], [["assumed", "read", "read"], ["view", "view", "change"]]);
+});
+
+Deno.test("changeByRule() answers without a step only when nothing that was sent can come after that", async () => {
+  const { call, change, owned, methods, store } = remembering();
+  call.memory.inDoubt.remember(id, held.comment);
+  await change((view) => decided({ answer: {}, stands: owned(view) }));
+  assert.deepEqual(methods(), ["view", "change"]);
+  assert.notEqual(store.disks.get(id)!.comment, held.comment);
+});
