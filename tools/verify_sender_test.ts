@@ -1,0 +1,18 @@
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import plugin from "./verify_plugin.ts";
+
+function problems(path: string, source: string): number {
+  const filename = fileURLToPath(new URL(`../${path}`, import.meta.url));
+  return Deno.lint.runPlugin(plugin, filename, source).length;
+}
+
+Deno.test("only one file of the controller may write to the store", () => {
+  const writes = ["await call.store.commit(write, [], context);", "await store.commit(write, [], context);"];
+  for (const source of writes) {
+    assert.equal(problems("src/controller/volumes/delete.ts", source), 1);
+    assert.equal(problems("src/controller/records/commit.ts", source), 0);
+    assert.equal(problems("src/controller/volumes/delete_test.ts", source), 0);
+  }
+  assert.equal(problems("src/controller/volumes/delete.ts", "await commit(call, disk, write);"), 0);
+});
