@@ -25,6 +25,8 @@ export interface RunOptions {
   readonly mustFinish?: boolean;
   /** The tool's standard input. @default {none} */
   readonly input?: string;
+  /** Called when the child was killed and goes on, before the promise rejects; `ended` resolves when it ends at last. */
+  readonly onLeft?: (ended: Promise<void>) => void;
 }
 
 /** Runs the tools of the closed list. */
@@ -86,17 +88,18 @@ export class SystemProcesses implements Processes {
     const { signal, subject, timeoutMs = 60_000 } = options;
     return await this.#queue.run(`${tool} on ${subject}`, { signal, timeoutMs }, () => {
       const child = this.#spawn(tool, options);
-      return { result: child.result, giveUp: () => this.#kill(tool, child) };
+      return { result: child.result, giveUp: () => this.#kill(tool, child, options.onLeft) };
     });
   }
 
   /** A child that waits in the kernel for a dead device cannot be killed: it is left behind. */
-  async #kill(tool: ToolName, child: Spawned): Promise<void> {
+  async #kill(tool: ToolName, child: Spawned, onLeft: RunOptions["onLeft"]): Promise<void> {
     child.kill();
     const { clock, killGraceMs, events } = this.#options;
     const gone = child.result.then(() => {}, () => {});
     if (await endsWithin(clock, killGraceMs, gone)) return;
     child.abandon();
+    onLeft?.(gone);
     events.occurred({ kind: "operation-hung", operation: tool });
   }
 

@@ -127,19 +127,25 @@ Deno.test("run() rejects while the child hangs, and counts it until it is gone",
   const occurred = (event: NodeEvent) => void events.push(event);
   const processes = new SystemProcesses({ clock, spawn, events: { occurred } });
   const reported = () => events.filter(({ kind }) => kind === "operation-hung");
+  let left = "none";
+  const onLeft = (ended: Promise<void>) => {
+    left = "goes on";
+    void ended.then(() => left = "ended");
+  };
   const rejected = assert.rejects(
-    processes.run("stat", script("", never, { timeoutMs: 1000 })),
+    processes.run("stat", { ...script("", never, { timeoutMs: 1000 }), onLeft }),
     refusal("deadline"),
   );
   await clock.advance(1000);
-  assert.deepEqual(reported(), []);
+  assert.deepEqual([reported(), left], [[], "none"]);
   await clock.advance(2000);
   await rejected;
   assert.equal(processes.hanging, 1);
   assert.deepEqual(reported(), [{ kind: "operation-hung", operation: "stat" }]);
+  assert.equal(left, "goes on");
   release[0]!();
   await clock.advance(0);
-  assert.equal(processes.hanging, 0);
+  assert.deepEqual([processes.hanging, left], [0, "ended"]);
 });
 
 /** Runs that never end; returns each one's result, in order of their ends. */

@@ -5,7 +5,14 @@ import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
-import type { Connection, Connector, FoundDevice, Paths, Target } from "../volume/ports/node_ports.ts";
+import type {
+  Connection,
+  Connector,
+  FoundDevice,
+  MissingPath,
+  Paths,
+  Target,
+} from "../volume/ports/node_ports.ts";
 
 /** Options of {@linkcode LoopConnector}. */
 interface LoopConnectorOptions {
@@ -45,15 +52,21 @@ export class LoopConnector implements Connector {
     return "there are no loop devices because /dev/loop-control is missing";
   }
 
-  async connect(target: Target, context: CallContext): Promise<void> {
+  async connect(target: Target, context: CallContext): Promise<readonly MissingPath[]> {
     const backing = await this.#exported(target.nqn);
     const attachment = await this.#attachment(target.nqn);
     if (attachment !== undefined) {
-      if (this.#backingFile(attachment) === backing) return;
+      if (this.#backingFile(attachment) === backing) return [];
       await this.disconnect(target.nqn, context); // Its file is no longer the exported one.
     }
     const attach = () => this.#attach(target.nqn, backing, context);
     await this.#attaching.run(context.signal, attach);
+    return [];
+  }
+
+  /** A file has one path. */
+  addPaths(): Promise<readonly MissingPath[]> {
+    return Promise.resolve([]);
   }
 
   async find(nqn: string): Promise<FoundDevice | undefined> {

@@ -60,6 +60,8 @@ export interface NodeDeps {
   readonly paths: Paths;
   readonly stagingStore: StagingStore;
   readonly machine: Machine;
+  /** Adds the paths that a volume lacks after its stage; absent where nothing does. */
+  readonly pathWatch?: { lacking(): void };
   readonly clock: Clock;
   /** Receives the events that are counted. */
   readonly events: NodeEvents;

@@ -11,6 +11,7 @@ import type {
   DeviceHolder,
   Filesystems,
   FormatOptions,
+  MissingPath,
   MountEntry,
   Mounts,
   TargetAddress,
@@ -27,7 +28,7 @@ import { FakeCryptsetup } from "./cryptsetup.ts";
 import { FakeDeviceMapper } from "./device_mapper.ts";
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
-import { type FakeDevice, found, probeOf } from "./node_device.ts";
+import { type FakeDevice, found, newDevice, probeOf } from "./node_device.ts";
 import { FakePaths } from "./paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
@@ -82,6 +83,9 @@ export class FakeNode {
     hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1",
     hostId: "node-1",
   };
+  /** The addresses to which a connect leaves no path, and which of them stay so. */
+  missingPaths: readonly MissingPath[] = [];
+  staysMissing: (path: MissingPath) => boolean = () => false;
   /** What the target offers at an address; it may throw, or never answer. */
   offered: (at: TargetAddress) => readonly string[] | Promise<readonly string[]> = () =>
     [...this.devices].filter(([, device]) => device.exported).map(([nqn]) => nqn);
@@ -137,20 +141,7 @@ export class FakeNode {
   }
 
   newDevice(change: Partial<FakeDevice> = {}): FakeDevice {
-    return {
-      path: "/dev/loop3",
-      deviceNumber: "7:3",
-      sizeBytes,
-      uniqueId: "",
-      nsid: 1,
-      content: "blank",
-      complete: true,
-      dirty: false,
-      readOnly: false,
-      connected: false,
-      exported: true,
-      ...change,
-    };
+    return { ...newDevice, sizeBytes, ...change };
   }
 
   get device(): FakeDevice {
@@ -258,7 +249,10 @@ export class FakeNode {
           device.connected = true;
           this.showDevices();
           this.paths.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
+          return this.missingPaths;
         }),
+      addPaths: (_target, context) =>
+        this.#do("addPaths", context, () => this.missingPaths = this.missingPaths.filter(this.staysMissing)),
       find: (nqn) => Promise.resolve(found(nqn, get(nqn))),
       rescan: (_nqn, context) => this.#do("rescan", context, () => {}),
       disconnect: (nqn, context) =>

@@ -51,3 +51,17 @@ export function probeOf({ content, luks, filesystemUuid: uuid, planted }: FakeDe
       : { state: "found", type: content, ...(uuid === undefined ? {} : { uuid }) },
   };
 }
+
+/** A device that is exported, and on which nothing was written. */
+export const newDevice = {
+  path: "/dev/loop3",
+  deviceNumber: "7:3",
+  uniqueId: "",
+  nsid: 1,
+  content: "blank",
+  complete: true,
+  dirty: false,
+  readOnly: false,
+  connected: false,
+  exported: true,
+} as const;

@@ -41,6 +41,10 @@ export class FakeNvmeKernel {
   readonly openBy = new Map<string, string>();
   /** Why a connect to an address is refused; undefined succeeds. */
   refuse: (address: string, nqn: string) => string | undefined = () => undefined;
+  /** Holds up a connect to an address, and with it every other connect; undefined does not. */
+  hang: (address: string) => Promise<void> | undefined = () => undefined;
+  /** Ends when no connect is in the kernel. */
+  #fabrics: Promise<void> = Promise.resolve();
   /** The namespaces that a subsystem shows when it is first connected. */
   serves: (nqn: string) => readonly Partial<FakeNamespace>[] = () => [{}];
   /** Called before the tool does its work; its result, if any, replaces the tool's. */
@@ -176,19 +180,31 @@ export class FakeNvmeKernel {
   }
 
   /** Handles dd(1), which writes to the kernel's files. */
-  #tool({ tool, options: { args, input = "" } }: RecordedRun): Scripted {
+  #tool({ tool, options: { args, input = "" } }: RecordedRun): Scripted | Promise<Scripted> {
     if (tool !== "dd") return 0;
     const path = args.find((word) => word.startsWith("of="))!.slice("of=".length);
     if (path !== "/dev/nvme-fabrics") return this.#delete(path);
     const given = new Map(input.split(",").map((word) => word.split("=") as [string, string]));
     const [nqn, address, port] = [given.get("nqn")!, given.get("traddr")!, Number(given.get("trsvcid"))];
     const failure = (said: string) => ({ code: 1, stderr: `dd: error writing '${path}': ${said}\n` });
-    const there = this.controllers.some((one) => one.nqn === nqn && one.address === address);
-    if (there) return failure("Operation already in progress");
-    const refused = this.refuse(address, nqn);
-    if (refused !== undefined) return failure(refused);
-    this.add({ nqn, address, port, hostNqn: given.get("hostnqn")!, hostId: given.get("hostid")! });
-    return 0;
+    const connect = async () => {
+      const hanging = this.hang(address);
+      if (hanging !== undefined) {
+        const pending = this.add({ nqn: "(efault)", address, port, state: "connecting" });
+        await hanging;
+        this.remove("(efault)", pending);
+        return failure("Connection timed out");
+      }
+      const there = this.controllers.some((one) => one.nqn === nqn && one.address === address);
+      if (there) return failure("Operation already in progress");
+      const refused = this.refuse(address, nqn);
+      if (refused !== undefined) return failure(refused);
+      this.add({ nqn, address, port, hostNqn: given.get("hostnqn")!, hostId: given.get("hostid")! });
+      return 0;
+    };
+    const connecting = this.#fabrics.then(connect);
+    this.#fabrics = connecting.then(() => {});
+    return connecting;
   }
 
   #delete(path: string): Scripted {

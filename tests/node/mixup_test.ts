@@ -39,9 +39,10 @@ nodeTest("a stage is refused on a device that a stale bind of an earlier one sho
   let hit = false;
   const { connect } = node.deps.connector;
   node.deps.connector.connect = async (target, context) => {
-    await connect.call(node.deps.connector, target, context);
+    const missing = await connect.call(node.deps.connector, target, context);
     hit = (await node.deps.connector.find(target.nqn, context))?.path === device;
     if (!hit) throw new Error("another device than the stale bind's");
+    return missing;
   };
   let refused: unknown;
   for (let tries = 0; !hit; tries++) {

@@ -2,7 +2,9 @@ import { FakeClock } from "../fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
 import { type FakeController, FakeNvmeKernel } from "../fakes/nvme_kernel.ts";
 import { hostIdentityOf } from "../../src/volume/model/host/identity.ts";
-import type { Target } from "../../src/volume/ports/node_ports.ts";
+import { duringCall } from "../../src/async/deadline.ts";
+import type { discover } from "../../src/nvme/discover.ts";
+import type { MissingPath, Target } from "../../src/volume/ports/node_ports.ts";
 import { KernelConnector } from "../../src/nvme/kernel/kernel_connector.ts";
 
 /** The identity under which targets see this node. */
@@ -18,12 +20,23 @@ export class Deps extends FakeNvmeKernel {
   held = 0;
   onHold = () => {};
   readonly names: Record<string, readonly string[]> = {};
+  /** The addresses that accept connections and say nothing. */
+  readonly silent = new Set<string>();
+  /** The addresses that were asked, in order. */
+  readonly asked: string[] = [];
+  /** What targets offer. */
+  offers: (address: string) => readonly string[] = () => [];
   readonly call: FakeCall;
   readonly connector: KernelConnector;
 
-  constructor(multipath = true, limitMs = 60_000) {
+  constructor(
+    multipath = true,
+    limitMs = 60_000,
+    discovers?: typeof discover,
+  ) {
     super({ multipath });
     this.call = fakeCall(this.clock, limitMs);
+    this.processes.clock = this.clock;
     this.connector = new KernelConnector({
       files: this.files,
       processes: this.processes,
@@ -42,12 +55,26 @@ export class Deps extends FakeNvmeKernel {
       },
       resolve: (name) =>
         this.names[name] ? Promise.resolve(this.names[name]) : Promise.reject(new Error("ENOTFOUND")),
+      discover: discovers ?? ((at, { signal }) => this.#answer(at.address, signal)),
       notes: { warn: (message, fields) => void this.warnings.push(`${message} ${JSON.stringify(fields)}`) },
     });
   }
 
-  connect(to: Target): Promise<void> {
+  connect(to: Target): Promise<readonly MissingPath[]> {
     return this.connector.connect(to, this.call);
+  }
+
+  /** Lets the kernel wait a minute for an address that accepts connections and says nothing. */
+  freeze(address: string): void {
+    this.silent.add(address);
+    const known = this.hang;
+    this.hang = (at) => at === address ? this.clock.sleep(60_000) : known(at);
+  }
+
+  async #answer(address: string, signal: AbortSignal) {
+    this.asked.push(address);
+    if (this.silent.has(address)) await duringCall(new Promise<never>(() => {}), signal);
+    return this.offers(address).map((nqn) => ({ nqn, address, port: 4420, transport: "tcp" }));
   }
 
   set(controller: FakeController, state: string): void {

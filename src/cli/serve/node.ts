@@ -17,6 +17,7 @@ import { SystemPaths } from "../../host/paths.ts";
 import { type Processes, SystemProcesses } from "../../host/processes.ts";
 import { LibcSysfsWriter } from "../../host/sysfs_writer.ts";
 import { LoopConnector } from "../../loop/loop_connector.ts";
+import { PathWatch } from "../../node/connections/path_watch.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
 import { reportMissingLayer } from "../../node/layer/choose_layer.ts";
 import { LayerWatch } from "../../node/layer/layer_watch.ts";
@@ -93,13 +94,18 @@ export async function openNode(
   { clock, random, log, events }: NodeAdapters,
 ): Promise<OpenNode> {
   const parts = systemNodeParts(clock, log, events);
-  const deps = openNodeDeps(config, parts, log);
+  const locks = new VolumeLocks();
+  const own = openNodeDeps(config, parts, log);
+  const pathWatch = new PathWatch({
+    deps: own,
+    lock: { tryTake: (keys) => locks.tryTake(keys, "the check of new paths") },
+  });
+  const deps = { ...own, pathWatch };
   await deps.paths.makeFolder(config.stateDirectory, 0o700);
   const release = await haveState(config.stateDirectory, parts);
   await reportMissingLayer(deps);
   const service = new NodeService(deps);
   await service.countStaged();
-  const locks = new VolumeLocks();
   const watch = new FenceWatch({
     deps,
     fencing: service.fencing,
@@ -126,9 +132,11 @@ export async function openNode(
     start: () => {
       watch.start();
       layerWatch.start();
+      pathWatch.start();
       trimWatch.start();
     },
-    close: async () => void await Promise.all([watch.stop(), layerWatch.stop(), trimWatch.stop()]),
+    close: async () =>
+      void await Promise.all([watch, layerWatch, pathWatch, trimWatch].map((each) => each.stop())),
     release,
   };
 }

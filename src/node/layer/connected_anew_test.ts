@@ -50,7 +50,7 @@ Deno.test("a connection that is made too late for its check, and for an unstage,
   const { connector } = node.deps;
   const connect: typeof connector.connect = async (request, context) => {
     await promise;
-    await connector.connect(request, { ...context, signal: new AbortController().signal });
+    return await connector.connect(request, { ...context, signal: new AbortController().signal });
   };
   const deps = { ...node.deps, connector: { ...connector, connect } };
   const watch = new LayerWatch({ deps, fencing: node.service.fencing, lock: { tryTake: () => () => {} } });

@@ -3,14 +3,13 @@ import { withDeadline } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { nqnOfMapUuid } from "../../volume/model/device_layer.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { LayerSettings, StagingState } from "../../volume/model/staging_state.ts";
+import type { ConnectionSettings, StagingState } from "../../volume/model/staging_state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
-import { disconnectUnused } from "../connections/teardown.ts";
+import { DoubtfulConnections } from "../connections/doubtful_connections.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import type { OfferedReads } from "../fencing/offered_reads.ts";
-import { findMap } from "./maps.ts";
 import { type Restored, restorePath, type WaitingMap } from "./restore_path.ts";
 
 /** From one check to the next: I/O that waits for a router goes on within seconds. */
@@ -76,13 +75,13 @@ export class LayerWatch {
   readonly #unknown = new Set<string>();
   /** UUIDs of maps that no longer queue. */
   readonly #ended = new Set<string>();
-  /** Connections by NQN that may have been made again while a call held the lock and removed the map. */
-  readonly #inDoubt = new Map<string, StagingState>();
+  readonly #doubtful: DoubtfulConnections;
   readonly #atOnce = new Semaphore(maxAtOnce);
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: LayerWatchOptions) {
     this.#options = options;
+    this.#doubtful = new DoubtfulConnections(options.deps, options.lock);
   }
 
   /** Starts checking, and returns at once. */
@@ -98,7 +97,7 @@ export class LayerWatch {
 
   /** Checks all maps once. It never fails: a failure is logged, and the next check tries again. */
   async check(): Promise<void> {
-    await Promise.all([...this.#inDoubt.values()].map((each) => this.#checkInDoubt(each)));
+    await this.#doubtful.check(this.#stop.signal);
     const all = await this.#options.deps.maps!.list();
     this.#forgetOthers(new Set(all.map(({ uuid }) => uuid)));
     if (all.length === 0) return;
@@ -262,40 +261,7 @@ export class LayerWatch {
     try {
       return await restorePath(this.#options.deps, waiting, context);
     } finally {
-      await this.#dropIfUnstaged(waiting.stagingState, context);
-    }
-  }
-
-  /**
-   * Drops a connection whose volume was unstaged meanwhile. While there is a map, its unstage ends the connection. When
-   * a call holds the lock, the next check tries again.
-   */
-  async #dropIfUnstaged(stagingState: StagingState, context: CallContext): Promise<void> {
-    const { deps, lock } = this.#options;
-    const { volumeId, stagingPath, nqn } = stagingState;
-    this.#inDoubt.delete(nqn);
-    if (await findMap(deps, nqn) !== undefined) return;
-    const release = context.signal.aborted ? undefined : lock.tryTake([volumeId, stagingPath]);
-    if (release === undefined) return void this.#inDoubt.set(nqn, stagingState);
-    try {
-      const current = await this.#options.deps.stagingStore.findUndamaged(volumeId);
-      if (current?.nqn !== nqn) await disconnectUnused(deps, nqn, context);
-    } finally {
-      release();
-    }
-  }
-
-  async #checkInDoubt(stagingState: StagingState): Promise<void> {
-    const { nqn } = stagingState;
-    const { clock, notes } = this.#options.deps;
-    const whole = { requestId: `layer-${nqn}`, signal: this.#stop.signal };
-    try {
-      await withDeadline(clock, whole, giveUpMs, `look at the connection ${nqn}`, async (context) => {
-        await this.#dropIfUnstaged(stagingState, context);
-      });
-    } catch (error) {
-      if (this.#stop.signal.aborted) return;
-      notes?.warn("left a new connection alone", { nqn, why: textOf(error) });
+      await this.#doubtful.dropIfUnstaged(waiting.stagingState, context);
     }
   }
 
@@ -346,7 +312,10 @@ export class LayerWatch {
     return false;
   }
 
-  #isOverdue({ uuid }: DeviceMap, { ctrlLossTmo = defaultCtrlLossTmo }: Partial<LayerSettings>): boolean {
+  #isOverdue(
+    { uuid }: DeviceMap,
+    { ctrlLossTmo = defaultCtrlLossTmo }: Partial<ConnectionSettings>,
+  ): boolean {
     const sinceMs = this.#troubles.get(uuid)?.sinceMs ?? Infinity;
     return ctrlLossTmo >= 0 && this.#options.deps.clock.monotonicMs() - sinceMs >= ctrlLossTmo * 1000;
   }

@@ -4,6 +4,7 @@ import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { prove } from "../connections/device.ts";
+import { targetOf } from "../connections/target.ts";
 import type { OfferedReads } from "../fencing/offered_reads.ts";
 import type { NodeDeps } from "../deps.ts";
 import { attachPath } from "./attach_path.ts";
@@ -71,7 +72,7 @@ async function bringBack(
   context: CallContext,
 ): Promise<FoundDevice | Restored> {
   const { connector } = deps;
-  const { nqn, addresses, port, sizeBytes, digests, layer } = stagingState;
+  const { nqn, addresses, port } = stagingState;
   const paths = await connector.connections(nqn, context);
   if (paths.length === 0) {
     const answers = await reads.readAll(addresses.map((address) => ({ address, port })));
@@ -80,7 +81,7 @@ async function bringBack(
     }
     // The volume was fenced, or given up.
     if (!(await deps.maps!.table(map, context)).queues) return ended;
-    await connector.connect({ nqn, addresses, port, sizeBytes, digests, ...layer }, context);
+    await connector.connect(targetOf(stagingState), context);
     deps.events.occurred({ kind: "connected", outcome: "ok" });
   } else if (!paths.some(({ state }) => state === "live")) {
     return stillAway(`no path to it is live: ${paths.map(({ stateName }) => stateName).join(", ")}`);

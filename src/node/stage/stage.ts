@@ -2,9 +2,9 @@ import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/ca
 import { VolumeError } from "../../volume/errors.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { beginAnew, isAllowed, withContent } from "../../volume/model/filesystem/content.ts";
-import { type Digest, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
+import { stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
 import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
@@ -62,7 +62,7 @@ export async function stageVolume(
   const parameters = publish.needsLayer ? { ...given, deviceLayer: "multipath" as const } : given;
   assertSameEncryption(volumeId, publish, parameters);
   const passphrases = publish.encrypted ? parsePassphrases(request.secrets ?? {}) : undefined;
-  const plain = newStagingState(request, publish, parameters.connection.digests);
+  const plain = newStagingState(request, publish, parameters.connection);
   const wanted = await withLayer(deps, plain, parameters, context);
   const known = await dropOlder(deps, fencing, publish, wanted, context);
   assertLayered(publish, known ?? wanted);
@@ -92,6 +92,7 @@ export async function stageVolume(
     await deps.stagingStore.known.forget(volumeId, { but: publish.epoch });
     await deps.stagingStore.write({ ...ready, staged: true });
     await release();
+    if (below.lacksPath) deps.pathWatch?.lacking();
   });
 }
 
@@ -186,9 +187,10 @@ function assertLayered({ needsLayer }: PublishContext, { volumeId, layer }: Stag
 function newStagingState(
   request: StageRequest,
   publish: PublishContext,
-  digests: readonly Digest[] = [],
+  { digests = [], ...connection }: NodeParameters["connection"],
 ): StagingState {
   const { readOnly, flags } = parseMountFlags(request.mountFlags);
+  const isDefault = Object.values(connection).every((value) => value === undefined);
   return {
     volumeId: request.volumeId,
     nqn: publish.nqn,
@@ -197,6 +199,7 @@ function newStagingState(
     addresses: publish.addresses,
     port: publish.port,
     ...digests.length === 0 ? {} : { digests },
+    ...isDefault ? {} : { connection },
     ...publish.encrypted ? { luks: "none" as const } : {},
     kind: kindName(request.capability),
     readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
@@ -362,6 +365,7 @@ async function connect(
   if (!wasConnected && await findMap(deps, nqn) === undefined) {
     undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
   }
+  let missing: readonly MissingPath[];
   try {
     const target = {
       nqn,
@@ -371,7 +375,7 @@ async function connect(
       ...parameters.connection,
       ...stagingState.layer,
     };
-    await connector.connect(target, context);
+    missing = await connector.connect(target, context);
     if (!wasConnected) deps.events.occurred({ kind: "connected", outcome: "ok" });
   } catch (error) {
     deps.events.occurred({ kind: "connected", outcome: "failed" });
@@ -386,7 +390,7 @@ async function connect(
   const first = stagingState.layer === undefined
     ? below
     : await putMap({ deps, undo, context }, stagingState, below);
-  return { below: first, uniqueId, renewed };
+  return { below: first, uniqueId, renewed, lacksPath: missing.length > 0 };
 }
 
 /** A connected device, proven. */
@@ -394,6 +398,7 @@ interface ConnectedDevice {
   readonly below: ProvenDevice;
   readonly uniqueId: string | undefined;
   readonly renewed: boolean;
+  readonly lacksPath: boolean;
 }
 
 /** Opens an encrypted volume, and holds the device through which the volume is used. */

@@ -10,6 +10,7 @@ import type {
   Connection,
   Connector,
   FoundDevice,
+  MissingPath,
   Mounts,
   Target,
 } from "../../volume/ports/node_ports.ts";
@@ -17,7 +18,9 @@ import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../address.ts";
 import { discover } from "../discover.ts";
 import type { Resolve } from "./addresses.ts";
+import { AskedTargets } from "./asked_targets.ts";
 import { ConnectAttempt } from "./connect_attempt.ts";
+import { ConnectTurns } from "./connect_turns.ts";
 import { NvmeTool } from "./nvme_tool.ts";
 import { missingFabrics, missingTransport, transportAdvice } from "./refused_connect.ts";
 import {
@@ -65,26 +68,40 @@ export class KernelConnector implements Connector {
   readonly host: HostIdentity;
   readonly #options: KernelConnectorOptions;
   readonly #tool: NvmeTool;
+  readonly #asked: AskedTargets;
+  readonly #turns: ConnectTurns;
 
   constructor(options: KernelConnectorOptions) {
     this.#options = options;
     this.host = options.host;
     this.#tool = new NvmeTool(options);
+    this.#asked = new AskedTargets({ discover, ...options });
+    this.#turns = new ConnectTurns(options.clock);
   }
 
   async obstacle(context: CallContext): Promise<string | undefined> {
     const { files } = this.#options;
     if (missingTransport(files) !== undefined && missingFabrics(files) === undefined) {
-      await this.#tool.loadTransport(context);
+      const { signal } = context;
+      await this.#turns.run("", { signal }, (leave) => this.#tool.loadTransport(signal, leave));
     }
     const missing = missingTransport(files);
     return missing && `${missing}; ${transportAdvice}`;
   }
 
-  async connect(target: Target, context: CallContext): Promise<void> {
+  async connect(target: Target, context: CallContext): Promise<readonly MissingPath[]> {
+    return await this.#attempt(target, context).run();
+  }
+
+  async addPaths(target: Target, context: CallContext): Promise<readonly MissingPath[]> {
+    return await this.#attempt(target, context).addMissing();
+  }
+
+  #attempt(target: Target, context: CallContext): ConnectAttempt {
     this.#assertOwn("connect", target.nqn);
+    const own = { tool: this.#tool, asked: this.#asked, turns: this.#turns };
     const removeUnused = () => this.#remove(target.nqn, context);
-    await new ConnectAttempt({ ...this.#options, tool: this.#tool, removeUnused }, target, context).run();
+    return new ConnectAttempt({ ...this.#options, ...own, removeUnused }, target, context);
   }
 
   // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not

@@ -3,7 +3,7 @@ import { type FakeController } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Target } from "../../volume/ports/node_ports.ts";
+import type { MissingPath, Target } from "../../volume/ports/node_ports.ts";
 
 import { Deps as Kernel, host, prefix } from "../../../tests/support/kernel_connector.ts";
 
@@ -16,7 +16,7 @@ const ours = { nqn, address: A, ...host };
 
 /** A connector on a fake kernel; `connect()` uses the default target unless the test passes another. */
 class Deps extends Kernel {
-  override connect(to: Target = target): Promise<void> {
+  override connect(to: Target = target): Promise<readonly MissingPath[]> {
     return super.connect(to);
   }
 }
@@ -175,22 +175,28 @@ Deno.test("connect() runs nothing when it is connected already", async () => {
   assert.deepEqual(deps.processes.lines, []);
 });
 
-Deno.test("connect() connects every address where paths are joined, and one where they are not", async () => {
+Deno.test("connect() returns with its first path, and addPaths() adds the others where paths are joined", async () => {
   for (const [multipath, expected] of [[true, [A, B]], [false, [A]]] as const) {
     const deps = new Deps(multipath);
-    await deps.connect(two);
+    deps.offers = () => [nqn];
+    const missing = await deps.connect(two);
+    assert.deepEqual(missing, multipath ? [{ address: B, reason: undefined }] : []);
+    assert.deepEqual(deps.addresses, [A]);
+    assert.deepEqual(await deps.connector.addPaths(two, deps.call), []);
     assert.deepEqual(deps.addresses, expected);
   }
 });
 
-Deno.test("connect() continues on one path of two, warns, and tries the other one the next time", async () => {
+Deno.test("connect() continues on one path of two, and warns; addPaths() adds the other one", async () => {
   const deps = new Deps();
+  deps.offers = () => [nqn];
   deps.refuse = (address) => address === A ? "Connection timed out" : undefined;
-  await deps.connect(two);
-  assert.deepEqual(deps.addresses, [B]);
+  const [missing] = await deps.connect(two);
+  assert.deepEqual([missing?.address, deps.addresses], [A, [B]]);
+  assert.match(missing!.reason!, /cannot be reached: .*address=10.0.0.1/);
   assert.match(deps.warnings.join(), /one path of several is missing.*"address":"10.0.0.1"/);
   deps.refuse = () => undefined;
-  await deps.connect(two);
+  await deps.connector.addPaths(two, deps.call);
   assert.deepEqual(deps.addresses, [A, B]);
 });
 

@@ -7,14 +7,13 @@ import type { ToolName } from "../../host/tools.ts";
 import type { HostIdentity } from "../../volume/model/host/identity.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
+import { type LeaveBehind, turnMs } from "./connect_turns.ts";
 import { readControllers } from "./sysfs.ts";
 
 /** Router upgrades take minutes: giving up a volume sooner would fail its pods needlessly. */
 const defaultCtrlLossTmo = 1800;
 const defaultReconnectDelay = 5;
 
-/** The kernel gives up a target that accepts the connection and then stays silent after about a minute. */
-const connectMs = 75_000;
 /** For a live controller with a silent target the kernel first sends a shutdown, and waits a minute for the answer. */
 const disconnectMs = 100_000;
 const rescanMs = 10_000;
@@ -48,37 +47,45 @@ export interface InitiatorAdapters {
  */
 export class NvmeTool {
   readonly #adapters: InitiatorAdapters;
-  /**
-   * Disconnects have their own limit, so that they do not queue behind connects that wait for a target that is away.
-   */
-  readonly #connecting = new Semaphore(maxAtOnce);
+  /** Neither waits for the kernel's lock of connects, nor for the other. */
+  readonly #rescanning = new Semaphore(maxAtOnce);
   readonly #disconnecting = new Semaphore(maxAtOnce);
 
   constructor(adapters: InitiatorAdapters) {
     this.#adapters = adapters;
   }
 
-  /** Adds a path to a subsystem. Throws what {@linkcode Processes.run} throws. */
-  async connect(target: Target, path: PathAddress, context: CallContext): Promise<ToolResult> {
+  /** Adds a path to a subsystem, in a turn of `ConnectTurns`. Throws what {@linkcode Processes.run} throws. */
+  async connect(
+    target: Target,
+    path: PathAddress,
+    signal: AbortSignal,
+    onLeft: LeaveBehind,
+  ): Promise<ToolResult> {
     const input = connectOptions(target, path, this.#adapters.host);
     // A path that hangs must not block another path or a disconnect of the subsystem.
     const subject = `${target.nqn} at ${path.address}:${path.port}`;
-    const options = { args: writingTo("/dev/nvme-fabrics"), subject, input, timeoutMs: connectMs };
-    return await this.#run(this.#connecting, "dd", options, context);
+    return await this.#writeFabrics(subject, input, signal, onLeft);
   }
 
   /**
    * Makes the kernel load the transport, as a connect does (`nvmf_create_ctrl` in drivers/nvme/host/fabrics.c). The
-   * kernel always refuses the request, because it names no address.
+   * kernel always refuses the request, because it names no address. It takes a turn of `ConnectTurns`.
    */
-  async loadTransport(context: CallContext): Promise<void> {
-    const options = {
-      args: writingTo("/dev/nvme-fabrics"),
-      subject: "the module nvme_tcp",
-      input: "transport=tcp,nqn=nqn.2014-08.org.nvmexpress.discovery",
-      timeoutMs: connectMs,
-    };
-    await this.#run(this.#connecting, "dd", options, context);
+  async loadTransport(signal: AbortSignal, onLeft: LeaveBehind): Promise<void> {
+    const input = "transport=tcp,nqn=nqn.2014-08.org.nvmexpress.discovery";
+    await this.#writeFabrics("the module nvme_tcp", input, signal, onLeft);
+  }
+
+  async #writeFabrics(
+    subject: string,
+    input: string,
+    signal: AbortSignal,
+    onLeft: LeaveBehind,
+  ): Promise<ToolResult> {
+    const args = writingTo("/dev/nvme-fabrics");
+    const options = { args, subject, input, timeoutMs: turnMs, signal, onLeft };
+    return await this.#adapters.processes.run("dd", options);
   }
 
   /** Removes every controller of a subsystem, which waits in the kernel. Returns the first failure, if there is one. */
@@ -111,7 +118,7 @@ export class NvmeTool {
   async rescan(controller: string, context: CallContext): Promise<ToolResult> {
     const args = ["ns-rescan", `/dev/${controller}`];
     return await this.#run(
-      this.#connecting,
+      this.#rescanning,
       "nvme",
       { args, subject: controller, timeoutMs: rescanMs },
       context,

@@ -35,6 +35,32 @@ export function connectFailure(
   );
 }
 
+/** A target that accepts connections, or not even those, and says nothing: the kernel was not let wait for it. */
+export function silentTarget(nqn: string, { address, port }: PathAddress): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot connect because the target does not answer: nqn=${nqn} address=${address} port=${port}; ` +
+      "check that the router is up, and that this node reaches its NVMe/TCP address",
+  );
+}
+
+/** A target that answers, and does not offer the subsystem to this node there. */
+export function notOffered(nqn: string, { address, port }: PathAddress): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot connect because the target does not offer the subsystem there: nqn=${nqn} address=${address} port=${port}`,
+  );
+}
+
+/** A connect that waited for the one that the kernel was at. */
+export function kernelBusy(nqn: string, { address, port }: PathAddress, busy: string): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot connect because the kernel is still at another connect: nqn=${nqn} address=${address} port=${port} ` +
+      `connecting=${busy}; it makes one connection at a time, and gives up a silent target after about a minute`,
+  );
+}
+
 /** Advice for a kernel without NVMe/TCP. */
 export const transportAdvice =
   "the host has to load the module: `modprobe nvme-tcp` and a line `nvme-tcp` in /etc/modules-load.d/, or on Talos " +

@@ -110,6 +110,20 @@ function namesAndNqns(files: KernelFiles): readonly { readonly name: string; rea
   });
 }
 
+/** Where the kernel is connecting for the first time right now, for any program: those controllers have no NQN yet. */
+export function readPending(
+  files: KernelFiles,
+): readonly { readonly address: string; readonly port: number }[] {
+  const names = (files.list(controllersPath) ?? []).filter((name) => controllerForm.test(name));
+  return names.flatMap((name) => {
+    const read = (attribute: string) => files.readText(`${controllersPath}/${name}/${attribute}`);
+    const address = read("address");
+    return address === undefined || read("subsysnqn")?.startsWith("nqn.")
+      ? []
+      : [parseAddressAttribute(address)];
+  });
+}
+
 function readController(files: KernelFiles, name: string, nqn: string): KernelController | undefined {
   const read = (attribute: string) => files.readText(`${controllersPath}/${name}/${attribute}`);
   const stateName = read("state");

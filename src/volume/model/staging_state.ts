@@ -18,7 +18,7 @@ export interface FenceMemory {
 export type Digest = "header" | "data";
 
 /** The parameters of a volume's connection, so that it can be made again: as in a StorageClass, in seconds. */
-export interface LayerSettings {
+export interface ConnectionSettings {
   readonly ctrlLossTmo?: number;
   readonly reconnectDelay?: number;
   readonly keepAliveTmo?: number;
@@ -55,6 +55,8 @@ export interface StagingState {
   readonly port: number;
   /** The parts of its connection that carry a checksum; absent where none does. The kernel does not show it. */
   readonly digests?: readonly Digest[];
+  /** The other parameters of its connection; absent where the defaults hold. */
+  readonly connection?: ConnectionSettings;
   readonly kind: "block" | FilesystemType;
   readonly readOnly: boolean;
   readonly mountFlags: readonly string[];
@@ -81,7 +83,7 @@ export interface StagingState {
    * Set when the volume is used through a map on its device, see `DeviceMaps`; absent where the device is used
    * directly.
    */
-  readonly layer?: LayerSettings;
+  readonly layer?: ConnectionSettings;
   /** Whether staging completed. */
   readonly staged: boolean;
   readonly published: readonly PublishedTarget[];
@@ -184,7 +186,7 @@ export const isStagedDevice = isRecord({
 });
 
 const isSetting = isOptional(Number.isInteger);
-const isLayer = isRecord({
+const isConnection = isRecord({
   ctrlLossTmo: isSetting,
   reconnectDelay: isSetting,
   keepAliveTmo: isSetting,
@@ -202,6 +204,7 @@ const checks: Readonly<
   addresses: isList(isText),
   port: (value) => Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536,
   digests: isOptional(isList(isOneOf("header", "data"))),
+  connection: isOptional(isConnection),
   kind: isOneOf("block", "ext4", "xfs"),
   readOnly: isFlag,
   mountFlags: isList(isText),
@@ -213,7 +216,7 @@ const checks: Readonly<
   mountedAs: isOptional(isDeviceNumber),
   rootOpened: isFlag,
   luks: isOptional(isMkfsState),
-  layer: isOptional(isLayer),
+  layer: isOptional(isConnection),
   staged: isFlag,
   published: isList(isRecord({ targetPath: isText, readOnly: isFlag })),
 };

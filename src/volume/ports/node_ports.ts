@@ -12,7 +12,7 @@ import type { CallContext } from "./system.ts";
 export interface Target {
   /** Subsystem NQN of the epoch. */
   readonly nqn: string;
-  /** All are connected; one is enough to use the volume. Never empty. */
+  /** One is enough to use the volume; the others are added when it is in use. Never empty. */
   readonly addresses: readonly string[];
   readonly port: number;
   readonly sizeBytes: bigint;
@@ -39,6 +39,13 @@ export interface Connection {
   /** The identity under which the target sees this node; "" where the connector has none. */
   readonly hostNqn: string;
   readonly hostId: string;
+}
+
+/** An address of a target that has no path. */
+export interface MissingPath {
+  readonly address: string;
+  /** Why it has none; undefined where that was not tried. */
+  readonly reason: string | undefined;
 }
 
 /** Where a target answers which subsystems it offers. */
@@ -89,8 +96,16 @@ export interface Connector {
    * nothing prevents it. Reads only the kernel.
    */
   obstacle(context: CallContext): Promise<string | undefined>;
-  /** Connects, or verifies an existing connection. Idempotent. Throws `unavailable` when the target refuses. */
-  connect(target: Target, context: CallContext): Promise<void>;
+  /**
+   * Connects, or verifies an existing connection. Idempotent. Returns as soon as one path is live, with the addresses that
+   * have none, for {@linkcode Connector.addPaths}. Throws `unavailable` when the target refuses, or does not answer.
+   */
+  connect(target: Target, context: CallContext): Promise<readonly MissingPath[]>;
+  /**
+   * Adds the paths that a connected subsystem lacks, where its target answers and offers it; returns those that are still
+   * missing. It yields to every connect, and makes no connection where there is none.
+   */
+  addPaths(target: Target, context: CallContext): Promise<readonly MissingPath[]>;
   /** Finds the device of a subsystem by walking from its NQN, never from a path. Undefined while there is none. */
   find(nqn: string, context: CallContext): Promise<FoundDevice | undefined>;
   /** Makes a connected device notice a changed size. */

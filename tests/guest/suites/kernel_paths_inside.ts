@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Libc } from "../../../src/host/libc.ts";
+import { PathWatch } from "../../../src/node/connections/path_watch.ts";
 import { joinsPaths } from "../../../src/nvme/kernel/sysfs.ts";
 import { GuestVolume, NodeTests, sh, shell, timed, until } from "../kit/node.ts";
 import { block, call } from "../../node/harness.ts";
@@ -34,6 +35,9 @@ pathRows.add(
       await node.unstage(volume);
       return `one connection, one device, health: ${problems}`;
     }
+    // The stage waits for one path only.
+    const watch = new PathWatch({ deps: node.deps, lock: { tryTake: () => () => {} } });
+    await watch.check();
     assert.deepEqual((await connections()).toSorted(), [`${first} live`, `${second} live`]);
     assert.deepEqual(await node.problems(volume), []);
     node.nvmet.setReachable(second, false);
@@ -67,9 +71,15 @@ pathRows.add("several addresses, one of them dead: staged over the other, and to
   const volume = new GuestVolume(node, "pvc-1", small);
   node.nvmet.setReachable(first, false);
   const [, tookMs] = await timed(node.stage(volume, { capability, volumeContext }));
-  const live = (await node.connector.connections(volume.nqn, call())).map(({ address }) => address);
-  assert.deepEqual(live, [second]);
+  const addresses = async () =>
+    (await node.connector.connections(volume.nqn, call())).map(({ address }) => address).toSorted();
+  assert.deepEqual(await addresses(), [second]);
+  assert(tookMs < 10_000, "the dead address is not waited for");
   const problems = await node.problems(volume);
+  node.nvmet.setReachable(first, true);
+  await new Promise((resolve) => setTimeout(resolve, 6_000)); // So long its silence counts.
+  await new PathWatch({ deps: node.deps, lock: { tryTake: () => () => {} } }).check();
+  assert.deepEqual(await addresses(), joined ? [first, second] : [second]);
   await node.unstage(volume);
-  return `staged over ${live} in ${tookMs} ms, health: ${problems}`;
+  return `staged over the other in ${tookMs} ms, health: ${problems}; joined by the watch`;
 }, { addresses: [first, second] });
