@@ -43,6 +43,15 @@ export type VolumeErrorKind =
   /** A fault of this driver. */
   | "internal";
 
+const retriedKinds: ReadonlySet<VolumeErrorKind> = new Set(
+  ["exhausted", "busy", "unavailable", "deadline", "cancelled", "bad-token"],
+);
+
+/** Whether a kubelet expects after this error that something may be left on the node; after any other, it does not. */
+export function isRetried(error: unknown): boolean {
+  return VolumeError.is(error) && retriedKinds.has(error.kind);
+}
+
 /** Returns the message of a thrown error; any other thrown value as a string. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

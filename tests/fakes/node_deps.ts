@@ -466,6 +466,11 @@ export function call(signal: AbortSignal = new AbortController().signal): CallCo
 /** The error of a step that a test breaks. */
 export const injected = new VolumeError("internal", "Cannot go on: injected");
 
+/** Whether it is that error, or says with its text that something is left on the node. */
+function isInjected(error: unknown): boolean {
+  return error === injected || VolumeError.is(error, "unavailable") && error.cause === injected;
+}
+
 /**
  * Runs an action on a fresh node once for each of its steps, and breaks that step: it fails, or with "crashes" it and
  * all later ones, also those of undoing. `check` sees what is left, and the step.
@@ -485,7 +490,7 @@ export async function breakEachStep(
     node.before = (_, count) => {
       if (how === "fails" ? count === at : count >= at) throw injected;
     };
-    await assert.rejects(act(node), (error) => how === "crashes" || error === injected);
+    await assert.rejects(act(node), (error) => how === "crashes" || isInjected(error));
     node.before = () => {};
     await check(node, whole.operations[at - 1]!);
   }

@@ -13,3 +13,22 @@ export function refusal(kind: VolumeErrorKind, text: RegExp = /^Cannot /): (erro
     return true;
   };
 }
+
+/**
+ * Like {@linkcode refusal}, for a call that leaves something on the node: it is answered as one to be repeated, and that is
+ * why it failed.
+ */
+export function unsettled(kind: VolumeErrorKind, text?: RegExp): (error: unknown) => true {
+  return (error) => {
+    refusal("unavailable", text)(error);
+    return refusal(kind, text)((error as VolumeError).cause);
+  };
+}
+
+/** The reason of a failure that left something on the node; any other failure itself. */
+export function reasonOf(error: unknown): unknown {
+  return VolumeError.is(error, "unavailable") && VolumeError.is(error.cause) &&
+      error.cause.message === error.message
+    ? error.cause
+    : error;
+}

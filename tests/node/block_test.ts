@@ -1,4 +1,4 @@
-import { refusal } from "../fakes/refusal.ts";
+import { refusal, unsettled } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { block, call, checksum, mountsUnder, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
 
@@ -88,7 +88,7 @@ nodeTest(
     await assert.rejects(write(), /not permitted|Read-only|denied/);
     const beside = { capability, targetPath: node.target("pvc-1", "pod-2") };
     await assert.rejects(node.publish(volume, beside), refusal("precondition", /read-only for all/));
-    await assert.rejects(node.publish(volume, { capability }), refusal("exists-incompatible"));
+    await assert.rejects(node.publish(volume, { capability }), unsettled("exists-incompatible"));
     await node.unpublish(volume);
     await node.publish(volume, { capability });
     await write();

@@ -1,4 +1,4 @@
-import { refusal } from "../fakes/refusal.ts";
+import { refusal, unsettled } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
 import {
@@ -168,7 +168,7 @@ for (const capability of [ext4, xfs]) {
       await assert.rejects(Deno.writeTextFile(`${node.target("pvc-1")}/file`, "no"), /Read-only/);
       await Deno.writeTextFile(`${node.target("pvc-1", "pod-2")}/file`, "yes");
       assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/file`), "yes");
-      await assert.rejects(node.publish(volume, { capability }), refusal("exists-incompatible"));
+      await assert.rejects(node.publish(volume, { capability }), unsettled("exists-incompatible"));
       await node.unpublish(volume);
       await node.unpublish(volume, "pod-2");
       await node.unstage(volume);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import { isRetried, VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import { GRPC_CODES, type GrpcCodeName, isFault, wireStatus } from "./grpc_status.ts";
 
 const EXPECTED: Record<VolumeErrorKind, string> = {
@@ -34,6 +34,15 @@ for (const [kind, name] of Object.entries(EXPECTED)) {
     assert.equal(wire.details, `Cannot do it: kind=${kind}`);
   });
 }
+
+Deno.test("isRetried() is true of the kinds whose codes a kubelet repeats, and of no other", () => {
+  const repeated = ["CANCELLED", "DEADLINE_EXCEEDED", "UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED"];
+  for (const [kind, name] of Object.entries(EXPECTED)) {
+    const error = new VolumeError(kind as VolumeErrorKind, "Cannot do it");
+    assert.equal(isRetried(error), repeated.includes(name), kind);
+  }
+  assert.equal(isRetried(new Error("s3cret")), false);
+});
 
 Deno.test("wireStatus() reveals only the request id of an unexpected error", () => {
   for (

@@ -5,6 +5,7 @@ import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isNfs, serverPath, usersOf } from "../../volume/rules/nfs_mounts.ts";
 import { mountsAt } from "../../volume/rules/mounts_at.ts";
+import { settled } from "../stage/settled.ts";
 import { withUndo } from "../stage/undo.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import { directoryInShare } from "./in_share.ts";
@@ -40,10 +41,21 @@ interface Wanted {
  * target.
  *
  * @throws {VolumeError} not-found when there is no such directory; unavailable when no server answers; precondition
- *   when the path leads over a link or to no directory, or the access mode allows one target only; exists-incompatible
- *   when the target is in use in another way
+ *   when the path leads over a link or to no directory, or the access mode allows one target only; unavailable when
+ *   anything is at the target after a failure
  */
 export async function publishDirectory(
+  deps: DirectoryNodeDeps,
+  shares: SharedMounts,
+  request: PublishDirectoryRequest,
+  context: CallContext,
+): Promise<void> {
+  const isClear = async () =>
+    mountsAt(await deps.nfs.table(), await deps.paths.mountPoint(request.targetPath)).length === 0;
+  await settled(deps.clock, context, isClear, () => publish(deps, shares, request, context));
+}
+
+async function publish(
   deps: DirectoryNodeDeps,
   shares: SharedMounts,
   request: PublishDirectoryRequest,

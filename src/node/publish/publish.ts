@@ -10,12 +10,13 @@ import {
   withoutPublished,
   withPublished,
 } from "../../volume/model/staging_state.ts";
-import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
+import { isAnyMounted, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
 import { findDevice, findMap } from "../layer/maps.ts";
 import { epochText } from "../../volume/model/publish_context.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
+import { settled } from "../stage/settled.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -34,14 +35,19 @@ export interface PublishRequest {
  * Makes a staged volume available to a workload: proves the device again, and binds it, or the folder that it is
  * mounted on, to the target.
  *
- * @throws {VolumeError} precondition when the volume is not staged, or not as a publish needs it; exists-incompatible
- *   when the target is in use in another way
+ * @throws {VolumeError} precondition when the volume is not staged, or not as a publish needs it; unavailable when
+ *   anything is at the target after a failure
  */
 export async function publishVolume(
   deps: NodeDeps,
   request: PublishRequest,
   context: CallContext,
 ): Promise<void> {
+  const isClear = async () => !await isAnyMounted(deps, [request.targetPath]);
+  await settled(deps.clock, context, isClear, () => publish(deps, request, context));
+}
+
+async function publish(deps: NodeDeps, request: PublishRequest, context: CallContext): Promise<void> {
   const { stagingStore } = deps;
   const stagingState = getStaged(await stagingStore.find(request.volumeId), request);
   await assertTargetApart(stagingStore, stagingState, request.targetPath);

@@ -9,7 +9,7 @@ import {
   stagingPath,
   targetPath,
 } from "../../../tests/fakes/node_deps.ts";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal, unsettled } from "../../../tests/fakes/refusal.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 
 const before = { uniqueId: "aa00", deviceNumber: "7:3", filesystemUuid: "f5-1" };
@@ -62,7 +62,7 @@ for (const capability of [undefined, block]) {
     const mounts = node.table.length;
     await assert.rejects(
       node.stage(change),
-      refusal("in-use", new RegExp(`a pod has it: .*path=${targetPath}; restart the pods that use it`)),
+      unsettled("in-use", new RegExp(`a pod has it: .*path=${targetPath}; restart the pods that use it`)),
     );
     assert.equal(node.table.length, mounts);
     assert.equal(node.stagingState?.device?.uniqueId, "aa00");
@@ -84,7 +84,7 @@ for (
   Deno.test(`stage() under a new UUID refuses a device with ${what}, again and again`, async () => {
     const node = await rebooted();
     Object.assign(node.device, change);
-    for (let i = 0; i < 3; i++) await assert.rejects(node.stage(), refusal(kind));
+    for (let i = 0; i < 3; i++) await assert.rejects(node.stage(), unsettled(kind));
     assert.equal(node.operations.filter((operation) => operation === "mountDevice").length, 1);
     assert.equal(node.formats.length, 0);
   });
@@ -93,7 +93,7 @@ for (
 Deno.test("stage() under a new UUID refuses a device that something has open", async () => {
   const node = await rebooted();
   node.holder = { certain: true, description: "process 7 (dd)" };
-  await assert.rejects(node.stage(), refusal("in-use", /is open: .*process 7/));
+  await assert.rejects(node.stage(), unsettled("in-use", /is open: .*process 7/));
 });
 
 Deno.test("stage() in another epoch does not mistake a new UUID for the old volume: it starts over", async () => {

@@ -3,8 +3,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { beginAnew, isAllowed, withContent } from "../../volume/model/filesystem/content.ts";
-import { stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
+import { withContent } from "../../volume/model/filesystem/content.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
@@ -19,13 +19,9 @@ import { unlock, type Unlocking } from "../encryption/unlock.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
-import {
-  connectedNqns,
-  disconnectUnrecorded,
-  disconnectUnused,
-  type Teardown,
-  tearDown,
-} from "../connections/teardown.ts";
+import { connectedNqns, disconnectUnrecorded, disconnectUnused } from "../connections/teardown.ts";
+import { dropOlder, endLeft } from "./earlier_stage.ts";
+import { isNothingLeft, settled } from "./settled.ts";
 import { withUndo } from "./undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -43,12 +39,23 @@ export interface StageRequest {
 
 /**
  * Brings a volume onto this node: state file, connect, find, prove, and then the file system or the device file. Steps
- * that are done already are verified and not repeated; a failure undoes what this call did.
+ * that are done already are verified and not repeated; a failure undoes what this call did. What was staged in another way
+ * is begun anew, unless it is in use.
  *
- * @throws {VolumeError} exists-incompatible when it is staged in another way; in-use when an older epoch of it is still
- *   published; precondition when its device may not be used as it is, or it was published to another machine
+ * @throws {VolumeError} precondition when its device may not be used as it is, or it was published to another machine;
+ *   unavailable when anything of it is still on this node after a failure
  */
 export async function stageVolume(
+  deps: NodeDeps,
+  fencing: Fencing,
+  request: StageRequest,
+  context: CallContext,
+): Promise<void> {
+  const isClear = (looking: CallContext) => isNothingLeft(deps, request, looking);
+  await settled(deps.clock, context, isClear, () => stage(deps, fencing, request, context));
+}
+
+async function stage(
   deps: NodeDeps,
   fencing: Fencing,
   request: StageRequest,
@@ -72,7 +79,7 @@ export async function stageVolume(
     const staging: Staging = { deps, publish, mayReplay, parameters, undo, context };
     if (known?.staged === false) {
       // After a final error nothing would ever be asked to take down what a stage has left that ended halfway.
-      undo.add("take down what was left", (undoing) => endLeft(staging, known, undoing));
+      undo.add("take down what was left", (undoing) => endLeft(deps, known, undoing));
     }
     const stagingState = known ?? await remember(staging, await recall(deps, publish, wanted));
     const mountPoint = await ensureStagingFolder(staging, stagingState);
@@ -217,57 +224,6 @@ function newStagingState(
 }
 
 /**
- * Returns the state of the same epoch, if there is one. It first takes down any other epoch: that device is fenced, and
- * binds of it no longer show this volume.
- */
-async function dropOlder(
-  deps: NodeDeps,
-  fencing: Fencing,
-  publish: PublishContext,
-  wanted: StagingState,
-  context: CallContext,
-): Promise<StagingState | undefined> {
-  const { stagingStore } = deps;
-  const stagingState = await stagingStore.find(wanted.volumeId);
-  const isCurrent = stagingState?.epoch === publish.epoch && stagingState.nqn === publish.nqn;
-  const connected = await connectedNqns(deps, wanted.volumeId, context);
-  const older = new Set(connected.filter((nqn) => nqn !== publish.nqn));
-  if (stagingState !== undefined && !isCurrent) older.add(stagingState.nqn);
-  if (older.size > 0) {
-    const left = isCurrent ? undefined : stagingState;
-    const stagingPaths = left === undefined ? [] : [left.stagingPath];
-    const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stagingState: left };
-    await fencing.release(volume, context, { publishedNqn: publish.nqn });
-    await tearDown(deps, volume, context);
-    if (left !== undefined) await stagingStore.end(left);
-  }
-  if (stagingState === undefined || !isCurrent) return undefined;
-  const difference = stagingDifference(stagingState, wanted);
-  if (difference === undefined) {
-    const { addresses, port } = publish;
-    const same = { ...stagingState, mayFormat: isAllowed(stagingState, wanted), addresses, port };
-    if (connected.includes(publish.nqn) || isSameLayer(same, wanted)) return same;
-    const { layer: _layer, ...rest } = same;
-    return await stagingStore.write(wanted.layer === undefined ? rest : { ...rest, layer: wanted.layer });
-  }
-  // After a reboot of the node only the record is left.
-  const targetPaths = stagingState.published.map(({ targetPath }) => targetPath);
-  const isHere = connected.includes(stagingState.nqn) ||
-    await isAnyMounted(deps, [stagingState.stagingPath, ...targetPaths]);
-  // No pod has what a stage has left that ended halfway.
-  if (isHere && !stagingState.staged) await tearDown(deps, teardownOf(stagingState), context);
-  if (!isHere || !stagingState.staged) return await stagingStore.write(beginAnew(stagingState, wanted));
-  throw new VolumeError(
-    "exists-incompatible",
-    `Cannot stage the volume because it is staged in another way: volume=${wanted.volumeId} ${difference}`,
-  );
-}
-
-function isSameLayer({ layer: one }: StagingState, { layer: other }: StagingState): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
-}
-
-/**
  * The wanted state, with what this node knows since an earlier stage of the epoch.
  *
  * @throws {VolumeError} precondition when that is damaged, and the context does not forbid a format by itself
@@ -300,23 +256,6 @@ async function remember(
     }
   });
   return await stagingStore.write(wanted);
-}
-
-/** Takes down what an earlier stage of the epoch has left that ended halfway, so that no pod has it, and ends its record. */
-async function endLeft(
-  { deps }: Pick<Staging, "deps">,
-  left: StagingState,
-  context: CallContext,
-): Promise<void> {
-  const { stagingStore } = deps;
-  const stagingState = await stagingStore.find(left.volumeId) ?? left;
-  await tearDown(deps, teardownOf(stagingState), context);
-  await stagingStore.end(stagingState);
-}
-
-function teardownOf(stagingState: StagingState): Teardown {
-  const { volumeId, nqn, stagingPath } = stagingState;
-  return { volumeId, nqns: [nqn], stagingPaths: [stagingPath], stagingState };
 }
 
 /** Returns the staging path as the kernel writes it for a mount point. */

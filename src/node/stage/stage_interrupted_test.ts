@@ -1,4 +1,4 @@
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal, unsettled } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import {
   block,
@@ -165,12 +165,74 @@ Deno.test("stage() opens the root of a file system whose stage was killed after 
   assert.equal(node.stagingState, undefined);
 });
 
-Deno.test("stage() refuses another kind of staging while anything of the first one is there", async () => {
+Deno.test("stage() begins anew in another way what is finished and unused, also when its device has gone", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  await node.stage();
+  await node.stage({ mountFlags: ["noatime"] });
+  assert.deepEqual(node.stagingState?.mountFlags, ["noatime"]);
+  node.device.connected = false;
+  await node.stage();
+  const { mountFlags, everMounted, staged } = node.stagingState!;
+  assert.deepEqual([mountFlags, everMounted, staged, node.formats], [[], true, true, []]);
+});
+
+const users: Readonly<Record<string, (node: FakeNode) => unknown>> = {
+  "a pod": (node) => node.publish(),
+  "a mount elsewhere": (node) => node.addMount("7:3", "/somewhere"),
+  "a process": (node) => node.holder = { certain: true, description: "process 7 (dd)" },
+  "a device of this node's kernel": (node) => node.layers = ["dm-3 (LVM)"],
+};
+for (const [what, use] of Object.entries(users)) {
+  Deno.test(`stage() in another way is refused, and to be repeated, while ${what} uses what is staged`, async () => {
+    const node = new FakeNode();
+    await node.stage();
+    await use(node);
+    const before = structuredClone([node.table, node.device.connected]);
+    const refused = unsettled(
+      "in-use",
+      /staged in another way: .*the mount flags differ; and it is in use: /,
+    );
+    await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refused);
+    assert.deepEqual([node.table, node.device.connected], before);
+    assert.deepEqual([node.stagingState?.staged, node.stagingState?.mountFlags], [true, []]);
+  });
+}
+
+Deno.test("stage() at another path does not take the volume from the one at which it is staged", async () => {
   const node = new FakeNode();
   await node.stage();
-  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("exists-incompatible"));
-  node.device.connected = false;
-  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("exists-incompatible"));
+  node.paths.nodes.set("/kubelet/staging/elsewhere", { kind: "directory" });
+  const moved = node.stage({ stagingPath: "/kubelet/staging/elsewhere" });
+  await assert.rejects(moved, unsettled("exists-incompatible", /staged at=/));
+  assert.deepEqual(node.table.map(({ mountPoint }) => mountPoint), [stagingPath]);
+});
+
+Deno.test("stage() in another way succeeds after a crash at any step, also of the first one's end", async () => {
+  const staged = async () => {
+    const node = new FakeNode();
+    node.device.content = "ext4";
+    await node.stage();
+    return node;
+  };
+  const again = (node: FakeNode) => node.stage({ mountFlags: ["noatime"] });
+  await breakEachStep(staged, again, async (node, step) => {
+    await again(node);
+    assert.deepEqual([node.stagingState?.mountFlags, node.formats], [["noatime"], []], step);
+  }, "crashes");
+});
+
+Deno.test("stage() that is refused before its first step is to be repeated while an earlier one has left something", async () => {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (["mountDevice", "disconnect"].includes(operation)) throw injected;
+  };
+  await assert.rejects(node.stage(), refusal("unavailable", /could not be undone/));
+  node.before = () => {};
+  const wrong = { volumeContext: { fsckMode: "never" } };
+  await assert.rejects(node.stage(wrong), unsettled("invalid", /fsckMode/));
+  await node.unstage();
+  await assert.rejects(node.stage(wrong), refusal("invalid", /fsckMode/));
 });
 
 /** How a volume is staged, and how it is asked for after its PersistentVolume was edited. */
@@ -217,7 +279,7 @@ for (const [what, first, second] of edited) {
     node.showDevices();
     node.table = node.table.filter(({ mountPoint }) => mountPoint === targetPath);
     assert.equal(node.table.length, 1);
-    await assert.rejects(node.stage(second), refusal("exists-incompatible"));
+    await assert.rejects(node.stage(second), unsettled("in-use", /staged in another way/));
     assert.deepEqual(node.stagingState?.published.map((each) => each.targetPath), [targetPath]);
   });
 }

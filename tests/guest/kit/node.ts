@@ -9,6 +9,7 @@ import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts
 import type { CallContext } from "../../../src/volume/ports/system.ts";
 import type { Connector } from "../../../src/volume/ports/node_ports.ts";
 import { call, mountsUnder, RealNode, type RealNodeOptions, TestVolume } from "../../node/harness.ts";
+import { reasonOf } from "../../fakes/refusal.ts";
 import { insideTest } from "./inside.ts";
 import { NvmetTarget } from "./nvmet.ts";
 
@@ -189,7 +190,7 @@ export async function refusal(
 ): Promise<string> {
   const outcome = await attempt.then(() => undefined, (error) => error);
   if (outcome === undefined) throw new Error(`expected ${kind} ${text}, and it went through`);
-  is(kind, text)(outcome);
+  is(kind, text)(reasonOf(outcome));
   return (outcome as VolumeError).message;
 }
 

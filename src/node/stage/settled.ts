@@ -1,0 +1,64 @@
+import { withDeadline } from "../../async/deadline.ts";
+import { isRetried, VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import { connectedNqns } from "../connections/teardown.ts";
+import type { NodeDeps } from "../deps.ts";
+import { findMapping } from "../encryption/mapping.ts";
+import { isAnyMounted } from "../mount_table.ts";
+
+/** How long the look at what is left may take, in milliseconds. */
+const lookMs = 10_000;
+
+/**
+ * Runs a call. A failure stays final only if nothing of the volume is left on this node: a kubelet takes down only what
+ * was left by a call that it may repeat (`isFinalError` in its `csi_client.go`). Otherwise the error becomes
+ * `unavailable`, with its text and cause.
+ *
+ * @param isClear whether nothing is left; in doubt, something is
+ */
+export async function settled(
+  clock: Clock,
+  context: CallContext,
+  isClear: (context: CallContext) => Promise<boolean>,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (isRetried(error) || await holds(clock, context, isClear)) throw error;
+    const text = VolumeError.is(error)
+      ? error.message
+      : "Cannot finish because of a fault of this driver: see its log";
+    throw new VolumeError("unavailable", text, { cause: error });
+  }
+}
+
+/** The call itself may be over. */
+async function holds(
+  clock: Clock,
+  { requestId }: CallContext,
+  isClear: (context: CallContext) => Promise<boolean>,
+): Promise<boolean> {
+  const own = { requestId, signal: new AbortController().signal };
+  try {
+    return await withDeadline(clock, own, lookMs, "look at what is left of the volume", isClear);
+  } catch {
+    // Whatever was wrong: it is not known that nothing is left.
+    return false;
+  }
+}
+
+/** Whether nothing of the volume is on this node: no connection, no map, and no mount at any of its paths. */
+export async function isNothingLeft(
+  deps: NodeDeps,
+  { volumeId, stagingPath }: { readonly volumeId: string; readonly stagingPath: string },
+  context: CallContext,
+): Promise<boolean> {
+  if ((await connectedNqns(deps, volumeId, context)).length > 0) return false;
+  if (await findMapping(deps, volumeId) !== undefined) return false;
+  const stagingState = await deps.stagingStore.findUndamaged(volumeId);
+  const recorded = stagingState === undefined
+    ? []
+    : [stagingState.stagingPath, ...stagingState.published.map(({ targetPath }) => targetPath)];
+  return !await isAnyMounted(deps, [...new Set([stagingPath, ...recorded])]);
+}
