@@ -25,6 +25,8 @@ const changeMs = 20_000;
  * with the highest costs of a StorageClass, 100.
  */
 const derivingMs = 120_000;
+/** All steps of one volume: seconds each, and of one that takes longer the device does not answer. */
+const turnMs = 2 * derivingMs;
 /** An open that takes longer waits for a device that does not answer. */
 const openMs = 10_000;
 /** The close of a device that does not answer goes on in the background. */
@@ -46,6 +48,13 @@ const always = ["--batch-mode", "--disable-locks"];
 const fromInput = "--key-file=-";
 /** The kernel's key ring would make a resize ask for the passphrase. */
 const withoutKeyring = "--disable-keyring";
+
+/** The turn of steps that share one. */
+interface SharedTurn {
+  /** Resolves when the last step has ended. */
+  readonly over: Promise<void>;
+  isTaken: boolean;
+}
 
 /** A passphrase that was refused. */
 interface Refused {
@@ -71,6 +80,8 @@ export class Cryptsetup implements Encryption {
   readonly #reading: HeaderReading;
   /** Deriving a key takes much memory. */
   readonly #deriving = new Semaphore(1);
+  /** The steps that share a turn, by the context that they pass on. */
+  readonly #sharing = new WeakMap<CallContext, SharedTurn>();
   /** By the mapping's name, and the digest of the passphrase. */
   readonly #refused = new Map<string, Map<string, Refused>>();
   /** Digests of refused passphrases are of use in this process only. */
@@ -97,6 +108,17 @@ export class Cryptsetup implements Encryption {
     } catch (error) {
       if (VolumeError.is(error, "precondition")) return error.message; // A tool is missing.
       throw error;
+    }
+  }
+
+  async inTurn<T>(context: CallContext, steps: (context: CallContext) => Promise<T>): Promise<T> {
+    const own = { ...context };
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    this.#sharing.set(own, { over, isTaken: false });
+    try {
+      return await steps(own);
+    } finally {
+      end();
     }
   }
 
@@ -282,12 +304,16 @@ export class Cryptsetup implements Encryption {
     { turn, ...options }: Pick<RunOptions, "subject" | "input" | "mustFinish"> & { turn?: Turn | undefined },
     context: CallContext,
   ): Promise<ToolResult> {
-    await this.#deriving.acquire(context.signal, turn);
+    const shared = this.#sharing.get(context);
+    if (shared?.isTaken !== true) await this.#deriving.acquire(context.signal, turn);
     const limits = { signal: context.signal, timeoutMs: derivingMs };
     const derived = this.#processes.run("cryptsetup", { args: [...args, ...always], ...limits, ...options });
+    if (shared?.isTaken === true) return await derived;
+    if (shared !== undefined) shared.isTaken = true;
     // One that takes longer derives no key any more: it waits for its device, and must not keep other volumes waiting.
-    const over = derived.then(() => {}, () => {});
-    void endsWithin(this.#clock, derivingMs, over).then(() => this.#deriving.release());
+    const over = shared?.over ?? derived.then(() => {}, () => {});
+    const limitMs = shared === undefined ? derivingMs : turnMs;
+    void endsWithin(this.#clock, limitMs, over).then(() => this.#deriving.release());
     return await derived;
   }
 

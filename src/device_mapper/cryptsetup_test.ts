@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { provenDevice } from "../../tests/fakes/devices.ts";
 import { FakeClock } from "../../tests/fakes/clock.ts";
+import { fakeCall } from "../../tests/fakes/contexts.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { headOf, ownMetadata } from "../../tests/fakes/luks_header.ts";
 import { call } from "../../tests/fakes/node_deps.ts";
@@ -51,6 +52,35 @@ Deno.test("one key is derived at a time, and a device that hangs keeps others wa
   assert.equal(processes.runs.length, 2);
   ends.forEach((end) => end());
   await Promise.all(opened);
+});
+
+Deno.test("25 volumes at once, with two passphrases and 5 s a key, are all opened by calls of two minutes", async () => {
+  const { files, processes, clock } = fake();
+  const opened = new Set<string>();
+  const find = (name: string) => Promise.resolve(opened.has(name) ? mapping : undefined);
+  const encryption = new Cryptsetup(processes, files, { find }, clock);
+  processes.script = async ({ tool, options: { args } }) => {
+    if (args[0] === "table") return { stdout: `${ownTable}\n` };
+    if (tool === "cryptsetup") await clock.sleep(5_000);
+    if (tool === "cryptsetup" && args[0] === "open" && !args.includes("--test-passphrase")) {
+      opened.add(args[2]!);
+    }
+    return 0;
+  };
+  const stage = async (name: string) => {
+    for (let tries = 0; !opened.has(name) && tries < 10; tries++) {
+      const context = fakeCall(clock, 115_000);
+      await encryption.inTurn(context, async (inTurn) => {
+        await encryption.replacePassphrase(name, device, { current: "a", next: "b" }, {}, inTurn);
+        await encryption.open(name, device, "b", options, inTurn);
+      }).catch(() => {});
+      context.cancel();
+    }
+  };
+  const staging = Promise.all(Array.from({ length: 25 }, (_, at) => stage(`volume-${at}`)));
+  for (let second = 0; second < 600 && opened.size < 25; second += 5) await clock.advance(5_000);
+  assert.equal(opened.size, 25);
+  await staging;
 });
 
 Deno.test("a passphrase that was refused is tried again after longer and longer pauses, at most five minutes", async () => {

@@ -59,13 +59,17 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   if (there !== undefined) await dropStale(unlocking, stagingState, there);
   const { release } = await holdProven(deps, below, undo, context);
   await deps.devices.setReadOnly(below, opensReadOnly(unlocking, stagingState), context);
-  const header = await prepareHeader(unlocking, stagingState);
+  const header = await decideHeader(unlocking, stagingState);
   undo.add("close the mapping", (undoing) => closeMapping(deps, { volumeId, nqns: [nqn] }, undoing));
-  await open(unlocking, stagingState);
+  await deps.encryption!.inTurn(context, async (inTurn) => {
+    const deriving = { ...unlocking, context: inTurn };
+    if (header !== "known") await writeHeader(deriving, stagingState, header === "again");
+    await open(deriving, stagingState);
+  });
   const device = await proveMapping(deps, volumeId, below, context);
   context.signal.throwIfAborted();
   const done = { ...stagingState, luks: "done" as const };
-  if (header === "new") await completeHeader(unlocking, done, device);
+  if (header !== "known") await completeHeader(unlocking, done, device);
   // A label that was written by half is in one copy of the header only.
   else if (stagingState.luks === "started" && !opensReadOnly(unlocking, stagingState)) {
     await deps.encryption!.complete(below, context);
@@ -117,8 +121,11 @@ async function dropStale(
   await close(deps, there, context);
 }
 
-/** Makes sure that there is a header on the device: the whole rule for making a file system decides whether one is made. */
-async function prepareHeader(unlocking: Unlocking, stagingState: StagingState): Promise<"new" | "known"> {
+/** Decides by the whole rule for making a file system whether a header is made, also in place of one that was begun. */
+async function decideHeader(
+  unlocking: Unlocking,
+  stagingState: StagingState,
+): Promise<"new" | "again" | "known"> {
   const { deps, publish, below, sameDevice, context } = unlocking;
   const { volumeId, luks = "none", readOnly, everMounted, epoch } = stagingState;
   if (luks === "started") await refuseWhileBusy(deps, below, context);
@@ -147,9 +154,9 @@ async function prepareHeader(unlocking: Unlocking, stagingState: StagingState): 
     case "mount-existing":
       return "known";
     case "format":
-    case "reformat-interrupted":
-      await writeHeader(unlocking, stagingState, decision.action === "reformat-interrupted");
       return "new";
+    case "reformat-interrupted":
+      return "again";
   }
 }
 

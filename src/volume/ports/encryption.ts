@@ -24,11 +24,22 @@ export interface OpenOptions {
  *
  * A header is believed only where it is one that this driver makes: every method that reads one throws `precondition`,
  * naming the field that differs. What writes to a device is not killed when the context ends; what derives a key without
- * that is, at the latest after two minutes. One key is derived at a time. A passphrase never appears in an error.
+ * that is, at the latest after two minutes. One volume's keys are derived at a time. A passphrase never appears in an error.
  */
 export interface Encryption {
   /** Why this node can open no encrypted device, for people; undefined when it can. */
   obstacle(context: CallContext): Promise<string | undefined>;
+  /**
+   * Runs all steps that derive keys for one volume in one turn. Steps that each wait for a turn of their own would never
+   * end on a node with many volumes: before each second step would come the first ones of all others.
+   *
+   * The turn begins with the first key that is derived. A volume whose passphrase was refused goes after all others.
+   *
+   * @param steps pass on the context that they get
+   *
+   * Throws whatever the steps throw.
+   */
+  inTurn<T>(context: CallContext, steps: (context: CallContext) => Promise<T>): Promise<T>;
   /**
    * Writes a new header, with one key for the passphrase and the label of an unfinished one. Erases what the header covers, and nothing else. Throws
    * `unavailable` when it does not end well, also when anything has the device mounted or mapped.
