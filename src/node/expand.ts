@@ -5,7 +5,7 @@ import type { FoundDevice, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
 import type { StagingState } from "../volume/model/staging_state.ts";
-import { awaitDevice, proveStaged } from "./connections/device.ts";
+import { awaitDevice, proveNamespace } from "./connections/device.ts";
 import { growMapping } from "./encryption/mapping.ts";
 import { growMap } from "./layer/attach_path.ts";
 import { findMap } from "./layer/maps.ts";
@@ -42,7 +42,7 @@ export async function expandVolume(
   assertSizeRange(request.range);
   const stagingState = await getPlaced(deps, request.volumeId, request.volumePath, context);
   await deps.connector.rescan(stagingState.nqn, context);
-  const device = await awaitGrown(deps, stagingState, request.range, context);
+  const { device, below } = await awaitGrown(deps, stagingState, request.range, context);
   const { limitBytes } = request.range;
   if (limitBytes > 0n && device.sizeBytes > limitBytes) {
     throw new VolumeError(
@@ -51,7 +51,7 @@ export async function expandVolume(
         `size=${device.sizeBytes} limit=${limitBytes}`,
     );
   }
-  await deps.stagingStore.write({ ...stagingState, sizeBytes: device.sizeBytes });
+  await deps.stagingStore.write({ ...stagingState, namespaceBytes: below.sizeBytes });
   if (stagingState.kind !== "block") {
     const mountPoint = await writableStaging(deps, stagingState);
     await deps.filesystems.grow(device, stagingState.kind, mountPoint, context);
@@ -65,13 +65,13 @@ async function awaitGrown(
   stagingState: StagingState,
   range: SizeRange,
   context: CallContext,
-): Promise<ProvenDevice> {
+): Promise<{ readonly device: ProvenDevice; readonly below: ProvenDevice }> {
   const found = await findGrown(deps, stagingState, range.requiredBytes, context);
-  const below = await proveStaged(deps, found, stagingState, context);
+  const below = await proveNamespace(deps, found, stagingState, context);
   const device = stagingState.luks === undefined
     ? await growMap(deps, await findMap(deps, stagingState.nqn), below, context)
     : await growMapping(deps, stagingState.volumeId, below, context);
-  if (device.deviceNumber === stagingState.device?.deviceNumber) return device;
+  if (device.deviceNumber === stagingState.device?.deviceNumber) return { device, below };
   throw new VolumeError(
     "identity-mismatch",
     `Cannot expand the volume because its device changed: volume=${stagingState.volumeId} ` +

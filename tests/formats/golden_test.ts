@@ -105,7 +105,7 @@ const staged: StagingState = {
   readOnly: false,
   mountFlags: ["noatime"],
   stagingPath: "/var/lib/kubelet/plugins/kubernetes.io/csi/rds.csi.srvlab.io/1/globalmount",
-  sizeBytes: 1n << 30n,
+  namespaceBytes: 1n << 30n,
   device: { deviceNumber: "259:3", uniqueId: "0123456789abcdef0123456789abcdef", sizeBytes: 1n << 30n },
   mkfs: "done",
   everMounted: true,

@@ -193,7 +193,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a node forgets what lies on a volume that the next pod mounts with other options",
     file: "src/volume/model/filesystem/content.ts",
-    from: "const known = withContent({ ...wanted, sizeBytes }, contentOf(stagingState));",
+    from: "const known = withContent({ ...wanted, namespaceBytes }, contentOf(stagingState));",
     to: "const known = { ...wanted, sizeBytes };",
   },
   {

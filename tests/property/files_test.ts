@@ -24,7 +24,7 @@ const staged: StagingState = {
   readOnly: false,
   mountFlags: ["noatime"],
   stagingPath: "/var/lib/kubelet/staging",
-  sizeBytes: 1073741824n,
+  namespaceBytes: 1073741824n,
   device: { deviceNumber: "259:3", uniqueId: "uuid.0", sizeBytes: 1073741824n },
   mkfs: "started",
   everMounted: false,

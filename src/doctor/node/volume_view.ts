@@ -11,7 +11,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, DeviceHolder, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type StagingState, usedBytes } from "../../volume/model/staging_state.ts";
 import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 /** A path where a volume is mounted or bound, or should be. */
@@ -141,7 +141,8 @@ async function mismatchOf(
   stagingState: StagingState | undefined,
   context: CallContext,
 ): Promise<string | undefined> {
-  const { nqn, sizeBytes, device } = stagingState ?? { nqn: found.nqn, sizeBytes: 0n, device: undefined };
+  const { nqn, device } = stagingState ?? { nqn: found.nqn, device: undefined };
+  const sizeBytes = stagingState === undefined ? 0n : usedBytes(stagingState);
   try {
     await prove(deps, found, { nqn, sizeBytes, uniqueId: device?.uniqueId ?? "" }, context);
     return undefined;

@@ -1,5 +1,5 @@
 import { poll } from "../../async/poll.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type StagingState, usedBytes } from "../../volume/model/staging_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
@@ -22,7 +22,7 @@ export async function prove(
 }
 
 /**
- * Proves that a found device is the one in the volume's staging state.
+ * Proves that a found device is the one in the volume's staging state: the one through which the volume is used.
  *
  * @throws {VolumeError} identity-mismatch when it is not; unavailable while a volume with a map has another unique id
  *   than its staging state, until the watch of the maps has proven or reported that
@@ -30,7 +30,27 @@ export async function prove(
 export async function proveStaged(
   deps: NodeDeps,
   found: FoundDevice,
-  { nqn, sizeBytes, device, layer }: StagingState,
+  stagingState: StagingState,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  return await proveLeast(deps, found, stagingState, usedBytes(stagingState), context);
+}
+
+/** Like {@linkcode proveStaged}, for the volume's namespace, which may be below the device through which it is used. */
+export async function proveNamespace(
+  deps: NodeDeps,
+  found: FoundDevice,
+  stagingState: StagingState,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  return await proveLeast(deps, found, stagingState, stagingState.namespaceBytes, context);
+}
+
+async function proveLeast(
+  deps: NodeDeps,
+  found: FoundDevice,
+  { nqn, device, layer }: StagingState,
+  sizeBytes: bigint,
   context: CallContext,
 ): Promise<ProvenDevice> {
   if (layer !== undefined && device !== undefined) assertNotRenewed(found, device);

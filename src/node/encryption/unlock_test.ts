@@ -5,6 +5,7 @@ import {
   call,
   ext4,
   FakeNode,
+  injected,
   nqn,
   publishContext,
   sizeBytes,
@@ -451,4 +452,33 @@ Deno.test("a volume that was opened by hand, and so takes no writes, is opened a
   await stage(node);
   assert.ok(!node.cryptsetup.flags.get(mapping)!.includes("--readonly"));
   assert.equal(node.device.readOnly, false);
+});
+
+Deno.test("an encrypted volume lost no data only because its file system is being checked", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  await node.unstage();
+  const { check } = node.deps.filesystems;
+  let reasons: readonly string[] = [];
+  node.deps.filesystems.check = async (...args) => {
+    const { problems } = await node.service.volumeHealth(volumeId, call());
+    reasons = problems.map(({ reason }) => reason);
+    await check.apply(node.deps.filesystems, args);
+  };
+  await stage(node, {}, { mayFormat: "false" });
+  assert.deepEqual(reasons, ["NotStaged"]);
+});
+
+Deno.test("an encrypted volume is published after a failed mkfs, and a stage with other mount options", async () => {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (operation === "format") throw injected;
+  };
+  await assert.rejects(stage(node));
+  node.before = () => {};
+  const edited = { mountFlags: ["noatime"] };
+  await stage(node, edited);
+  await node.publish({ publishContext: encrypted() });
+  assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
+  assert.equal(node.stagingState?.namespaceBytes, sizeBytes);
 });

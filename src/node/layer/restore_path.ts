@@ -52,8 +52,8 @@ export async function restorePath(
   if (map.sizeBytes === 0n) return stillAway("it has no table: a stage was interrupted");
   const found = await bringBack(deps, waiting, context);
   if ("state" in found) return found;
-  const { nqn, sizeBytes } = stagingState;
-  const below = await prove(deps, found, { nqn, sizeBytes }, context);
+  const { nqn, namespaceBytes } = stagingState;
+  const below = await prove(deps, found, { nqn, sizeBytes: namespaceBytes }, context);
   const { uniqueId } = below;
   if (isOn(map, below) && !isStalled) return { state: "ready", uniqueId, isRestored: false };
   const { queues, failed } = await maps.table(map, context);

@@ -224,7 +224,7 @@ Deno.test("expand() scans, waits for the device and grows the file system at its
   await node.clock.advance(10_000);
   assert.equal(await expanding, sizeBytes * 2n);
   assert.equal(node.operations.at(-1), "grow");
-  assert.equal(node.stagingState?.sizeBytes, sizeBytes * 2n);
+  assert.equal(node.stagingState?.namespaceBytes, sizeBytes * 2n);
 });
 
 Deno.test("expand() throws precondition, and changes nothing, when the device does not grow soon", async () => {
@@ -236,7 +236,7 @@ Deno.test("expand() throws precondition, and changes nothing, when the device do
   );
   await node.clock.advance(10_000);
   await rejected;
-  assert.equal(node.stagingState?.sizeBytes, sizeBytes);
+  assert.equal(node.stagingState?.namespaceBytes, sizeBytes);
   assert.ok(!node.operations.includes("grow"));
 });
 

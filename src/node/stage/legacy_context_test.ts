@@ -51,7 +51,7 @@ const stage = (
 Deno.test("a node stages and publishes what the legacy controller publishes, and continues under this driver's controller", async () => {
   const node = earlierNode();
   await stage(node, earlier);
-  assert.equal(node.stagingState?.sizeBytes, sizeBytes);
+  assert.equal(node.stagingState?.namespaceBytes, sizeBytes);
   await node.publish({ publishContext: earlier });
   const before = [...node.operations];
   const locations = () => node.table.map(({ mountPoint, deviceNumber }) => `${deviceNumber} ${mountPoint}`);

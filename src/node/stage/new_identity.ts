@@ -47,11 +47,11 @@ export async function assertRenewable(
   found: FoundDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, luks, mkfs, device, sizeBytes, published } = stagingState;
+  const { volumeId, luks, mkfs, device, namespaceBytes, published } = stagingState;
   const foundBytes = usableBytes(found.sizeBytes, luks === "done");
   // It may have grown while this node was down; on what was begun here it must not.
   const mayHaveGrown = mkfs !== "started" && luks !== "started" && device !== undefined;
-  const isAsLarge = foundBytes === device?.sizeBytes || foundBytes === sizeBytes;
+  const isAsLarge = foundBytes === device?.sizeBytes || found.sizeBytes === namespaceBytes;
   if (!isAsLarge && !(mayHaveGrown && foundBytes > device.sizeBytes)) {
     throw new VolumeError(
       "identity-mismatch",

@@ -88,7 +88,7 @@ async function stage(
     const { device, unlocked, sameDevice, release } = await holdUsed(unlocking, stagingState);
     await refuseWhileBound(staging, unlocked, device);
     // This state is written with the next step. Until then the recorded NQN must lead to whatever has to be taken down.
-    const located = locate(unlocked, device);
+    const located = locate(unlocked, device, below.below);
     const ready = await stageDevice(
       { ...staging, device, sameDevice, renewed: below.renewed, mountPoint },
       located,
@@ -212,7 +212,7 @@ function newStagingState(
     readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
     mountFlags: flags,
     stagingPath: request.stagingPath,
-    sizeBytes: publish.sizeBytes,
+    namespaceBytes: publish.sizeBytes,
     device: undefined,
     mkfs: "none",
     everMounted: false,
@@ -320,7 +320,8 @@ async function connect(
     deps.events.occurred({ kind: "connected", outcome: "failed" });
     throw error;
   }
-  const sizeBytes = stagingState.sizeBytes > publish.sizeBytes ? stagingState.sizeBytes : publish.sizeBytes;
+  const { namespaceBytes } = stagingState;
+  const sizeBytes = namespaceBytes > publish.sizeBytes ? namespaceBytes : publish.sizeBytes;
   const found = await findStaged(deps, nqn, wasConnected, context);
   const renewed = isRenewed(stagingState, found);
   if (renewed) await assertRenewable(deps, stagingState, found, context);
@@ -417,10 +418,9 @@ async function refuseWhileBound(
 }
 
 /** Records the current device. The size on which an unfinished mkfs was started stays. */
-function locate(stagingState: StagingState, device: ProvenDevice): StagingState {
+function locate(stagingState: StagingState, device: ProvenDevice, below: ProvenDevice): StagingState {
   const { deviceNumber, uniqueId, sizeBytes } = device;
-  if (stagingState.mkfs === "started" && stagingState.device !== undefined) {
-    return { ...stagingState, device: { ...stagingState.device, deviceNumber, uniqueId } };
-  }
-  return { ...stagingState, device: { deviceNumber, uniqueId, sizeBytes }, sizeBytes };
+  const known = stagingState.mkfs === "started" ? stagingState.device?.sizeBytes : undefined;
+  const located = { deviceNumber, uniqueId, sizeBytes: known ?? sizeBytes };
+  return { ...stagingState, device: located, namespaceBytes: below.sizeBytes };
 }

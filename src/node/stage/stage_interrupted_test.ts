@@ -301,7 +301,7 @@ Deno.test("stage() in another way after a reboot of the node succeeds after a cr
 Deno.test("stage() in another way after a reboot of the node takes no device smaller than the volume has become", async () => {
   const node = new FakeNode();
   await node.stage();
-  node.setStagingState({ sizeBytes: String(sizeBytes * 2n) as never });
+  node.setStagingState({ namespaceBytes: String(sizeBytes * 2n) as never });
   reboot(node);
   await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("identity-mismatch"));
 });

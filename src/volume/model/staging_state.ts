@@ -1,3 +1,4 @@
+import { usableBytes } from "./encryption.ts";
 import { VolumeError } from "../errors.ts";
 import type { FilesystemType } from "./capabilities.ts";
 
@@ -61,8 +62,8 @@ export interface StagingState {
   readonly readOnly: boolean;
   readonly mountFlags: readonly string[];
   readonly stagingPath: string;
-  /** The least size that the volume is known to have. */
-  readonly sizeBytes: bigint;
+  /** The least size that the volume's namespace is known to have, an encryption header included. */
+  readonly namespaceBytes: bigint;
   /** The device last found. If mkfs was started, its size and unique id are those on which it was started. */
   readonly device: StagedDevice | undefined;
   readonly mkfs: MkfsState;
@@ -141,7 +142,7 @@ function readStagingState(fields: Fields): StagingState | string {
     ...(replaying === true ? { replaying } : {}),
     ...(isText(filesystemUuid) ? { filesystemUuid } : {}),
     mountedAs: known.mountedAs,
-    sizeBytes: BigInt(known.sizeBytes as string),
+    namespaceBytes: BigInt(known.namespaceBytes as string),
     device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
   } as unknown as StagingState;
 }
@@ -209,7 +210,7 @@ const checks: Readonly<
   readOnly: isFlag,
   mountFlags: isList(isText),
   stagingPath: isText,
-  sizeBytes: isSize,
+  namespaceBytes: isSize,
   device: isOptional(isStagedDevice),
   mkfs: isMkfsState,
   everMounted: isFlag,
@@ -261,6 +262,11 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
   if (staged !== asked) return `staged digests=${staged || "none"} asked digests=${asked || "none"}`;
   if (flags(stagingState.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
   return undefined;
+}
+
+/** The least size of the device through which the volume is used. */
+export function usedBytes({ namespaceBytes, luks }: Pick<StagingState, "namespaceBytes" | "luks">): bigint {
+  return usableBytes(namespaceBytes, luks !== undefined);
 }
 
 /** The staging state with that target published, replacing an earlier entry. */

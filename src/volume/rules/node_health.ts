@@ -1,6 +1,6 @@
 import type { HealthProblem, HealthStatus } from "../model/health.ts";
 import type { Connection, FoundDevice, MountEntry } from "../ports/node_ports.ts";
-import type { StagingState } from "../model/staging_state.ts";
+import { type StagingState, usedBytes } from "../model/staging_state.ts";
 
 /** What a path shows of a volume's device. */
 export type Shown =
@@ -73,7 +73,7 @@ function deviceProblems(
     const why = returned === undefined
       ? "the volume's device is away, and writes wait for it:"
       : "a device is back that is not proven to be the volume, and writes wait; the log of the node service " +
-        `says why: device=${returned.path} size=${returned.sizeBytes} volume=${stagingState.sizeBytes}`;
+        `says why: device=${returned.path} size=${returned.sizeBytes} volume=${stagingState.namespaceBytes}`;
     return [problem("INACCESSIBLE", "DeviceWaiting", `${why} nqn=${stagingState.nqn}`)];
   }
   if (device === undefined) {
@@ -92,9 +92,10 @@ function deviceProblems(
   if (sizeBytes === 0n) {
     return [problem("INACCESSIBLE", "DeviceEmpty", `the device has lost its size: device=${path}`)];
   }
-  if (sizeBytes < stagingState.sizeBytes) {
+  const leastBytes = usedBytes(stagingState);
+  if (sizeBytes < leastBytes) {
     const message =
-      `the device is smaller than the volume: device=${path} size=${sizeBytes} volume=${stagingState.sizeBytes}`;
+      `the device is smaller than the volume: device=${path} size=${sizeBytes} volume=${leastBytes}`;
     return [problem("DATA_LOSS", "DeviceTooSmall", message)];
   }
   const staged = stagingState.device?.deviceNumber;

@@ -16,7 +16,7 @@ const stagingState: StagingState = {
   readOnly: false,
   mountFlags: [],
   stagingPath: "/staging",
-  sizeBytes: size,
+  namespaceBytes: size,
   device: { deviceNumber: "259:3", uniqueId: "ab", sizeBytes: size },
   mkfs: "done",
   everMounted: true,

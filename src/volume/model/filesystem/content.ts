@@ -77,8 +77,9 @@ export function withContent(wanted: StagingState, content: Content): StagingStat
  */
 export function beginAnew(stagingState: StagingState, wanted: StagingState): StagingState {
   const { device, mountedAs, filesystemUuid } = stagingState;
-  const sizeBytes = stagingState.sizeBytes > wanted.sizeBytes ? stagingState.sizeBytes : wanted.sizeBytes;
-  const known = withContent({ ...wanted, sizeBytes }, contentOf(stagingState));
+  const [earlier, now] = [stagingState.namespaceBytes, wanted.namespaceBytes];
+  const namespaceBytes = earlier > now ? earlier : now;
+  const known = withContent({ ...wanted, namespaceBytes }, contentOf(stagingState));
   const anew = { ...known, device, mayFormat: isAllowed(stagingState, wanted) };
   if (wanted.kind === "block") return anew;
   return { ...anew, mountedAs, ...filesystemUuid === undefined ? {} : { filesystemUuid } };
