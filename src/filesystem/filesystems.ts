@@ -149,11 +149,15 @@ export class SystemFilesystems implements Filesystems {
     };
     const result = await this.#processes.run("resize2fs", options);
     if (result.code === 0) return;
-    // ext4(5) allows this only with CAP_SYS_RESOURCE, which no other file system operation here needs.
+    // The kernel gives both reasons one error (`ext4_resize_begin` in fs/ext4/resize.c).
     const denied = /Permission denied to resize/.test(result.stderr);
     throw new VolumeError(
       denied ? "precondition" : "unavailable",
-      `Cannot grow the file system${denied ? " because this process lacks CAP_SYS_RESOURCE" : ""}: ` +
+      `Cannot grow the file system${
+        denied
+          ? " because it holds errors that a check has to repair first, or this process lacks CAP_SYS_RESOURCE"
+          : ""
+      }: ` +
         `device=${device.path}: ${complaint(result)}`,
     );
   }

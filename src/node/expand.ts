@@ -56,6 +56,10 @@ export async function expandVolume(
     const mountPoint = await writableStaging(deps, stagingState);
     await deps.filesystems.grow(device, stagingState.kind, mountPoint, context);
     context.signal.throwIfAborted();
+    if (stagingState.notGrown !== undefined) {
+      const { notGrown: _before, ...grown } = stagingState;
+      await deps.stagingStore.write({ ...grown, namespaceBytes: below.sizeBytes });
+    }
   }
   return device.sizeBytes;
 }

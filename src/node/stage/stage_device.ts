@@ -92,7 +92,7 @@ async function stageFilesystem(
   stagingState: StagingState,
   filesystem: FilesystemType,
 ): Promise<StagingState> {
-  const { deps, context, device, mountPoint } = staging;
+  const { deps } = staging;
   let current = stagingState;
   const isMounted = await isMountedRight(staging, current);
   await setAccess(staging, current);
@@ -107,10 +107,32 @@ async function stageFilesystem(
     current = { ...current, rootOpened: true };
   }
   const isNew = stagingState.mkfs === "none" && current.mkfs === "done"; // A new file system fills its device already.
-  if (!current.readOnly && !isNew) {
-    await deps.filesystems.grow(await proveAgain(deps, device, context), filesystem, mountPoint, context);
+  return current.readOnly || isNew ? current : await grow(staging, current, filesystem);
+}
+
+/**
+ * Grows the file system to its device. One that cannot be grown is as healthy as it was, and its pod must not lose it: it
+ * stays mounted at its size, the state says why, and each stage tries again.
+ */
+async function grow(
+  { deps, context, device, mountPoint }: DeviceStaging,
+  { notGrown: _before, ...stagingState }: StagingState,
+  filesystem: FilesystemType,
+): Promise<StagingState> {
+  const proven = await proveAgain(deps, device, context);
+  try {
+    await deps.filesystems.grow(proven, filesystem, mountPoint, context);
+    return stagingState;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!VolumeError.is(error, "precondition") && !VolumeError.is(error, "unavailable")) throw error;
+    const { volumeId } = stagingState;
+    deps.notes?.warn("cannot grow a file system, which stays at its size", {
+      volumeId,
+      reason: error.message,
+    });
+    return { ...stagingState, notGrown: error.message };
   }
-  return current;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
+import { call, FakeNode, nqn, sizeBytes, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { contradictorySignatures } from "../../volume/ports/node_ports.ts";
 
@@ -145,4 +145,57 @@ Deno.test("stage() does not wait for the search for open devices where a file sy
     );
   await node.stage({}, { mayFormat: "true" });
   assert.deepEqual([node.formats.length, ended], [0, true]);
+});
+
+Deno.test("a volume whose file system cannot be grown stays with its pod at the old size, and says so until it grows", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  await node.stage();
+  await node.unstage();
+  node.device.sizeBytes *= 2n;
+  const { grow } = node.deps.filesystems;
+  const refused = new VolumeError("unavailable", "Cannot grow the file system: exit=1");
+  node.deps.filesystems.grow = () => Promise.reject(refused);
+  for (let stages = 0; stages < 2; stages++) {
+    await node.stage();
+    await node.publish();
+    const { problems } = await node.service.volumeHealth(volumeId, call());
+    assert.deepEqual(problems.map(({ status, reason }) => [status, reason]), [["DEGRADED", "NotGrown"]]);
+    assert.match(problems[0]!.message, /could not be grown: Cannot grow the file system: exit=1/);
+    await node.unpublish();
+  }
+  assert.match(node.reported.join(), /cannot grow a file system, which stays at its size/);
+  node.deps.filesystems.grow = grow;
+  await node.stage();
+  assert.equal(node.stagingState?.notGrown, undefined);
+});
+
+Deno.test("NodeExpandVolume keeps its error where a file system cannot be grown, and ends the report once it is", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  const { grow } = node.deps.filesystems;
+  const refused = new VolumeError("precondition", "Cannot grow the file system: exit=1");
+  node.deps.filesystems.grow = () => Promise.reject(refused);
+  await node.stage();
+  await node.publish();
+  const request = { volumeId, volumePath: targetPath, range: { requiredBytes: sizeBytes, limitBytes: 0n } };
+  await assert.rejects(node.service.expand(request, call()), (error) => error === refused);
+  assert.equal(node.stagingState?.notGrown, refused.message);
+  node.deps.filesystems.grow = grow;
+  await node.service.expand(request, call());
+  assert.equal(node.stagingState?.notGrown, undefined);
+});
+
+Deno.test("a stage whose call ends while it grows a file system is no success", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  const ended = new AbortController();
+  node.deps.filesystems.grow = () => {
+    ended.abort(new VolumeError("cancelled", "The client went away"));
+    return Promise.reject(new VolumeError("unavailable", "Cannot grow the file system"));
+  };
+  await assert.rejects(
+    node.service.stage(node.stageRequest(), call(ended.signal)),
+    refusal("cancelled", /went away/),
+  );
 });

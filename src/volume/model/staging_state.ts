@@ -88,6 +88,8 @@ export interface StagingState {
   /** Whether staging completed. */
   readonly staged: boolean;
   readonly published: readonly PublishedTarget[];
+  /** Why its file system could not be grown to its device when it was staged last; absent where it fills the device. */
+  readonly notGrown?: string;
   /** Set while it is mounted only to replay its log: such a mount, left by a crash, does not count as staged. */
   readonly replaying?: true;
   /**
@@ -131,7 +133,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 function readStagingState(fields: Fields): StagingState | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
-  const { version: _version, missed, replaying, filesystemUuid, ...known } = fields;
+  const { version: _version, missed, replaying, filesystemUuid, notGrown, ...known } = fields;
   const device = known.device as (Fields | undefined);
   // A damaged memory only costs time, because the fence starts its clock again. An error would stay until a person
   // repaired the file.
@@ -141,6 +143,7 @@ function readStagingState(fields: Fields): StagingState | string {
     ...(memory === undefined ? {} : { missed: memory }),
     ...(replaying === true ? { replaying } : {}),
     ...(isText(filesystemUuid) ? { filesystemUuid } : {}),
+    ...(isText(notGrown) ? { notGrown } : {}),
     mountedAs: known.mountedAs,
     namespaceBytes: BigInt(known.namespaceBytes as string),
     device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
@@ -196,7 +199,7 @@ const isConnection = isRecord({
 });
 
 const checks: Readonly<
-  Record<Exclude<keyof StagingState, "missed" | "replaying" | "filesystemUuid">, Check>
+  Record<Exclude<keyof StagingState, "missed" | "replaying" | "filesystemUuid" | "notGrown">, Check>
 > = {
   volumeId: isText,
   nqn: isText,

@@ -137,7 +137,14 @@ function filesystemProblems({ stagingState, mount, silence }: NodeReading): Heal
       ? []
       : [problem("INACCESSIBLE", "FilesystemSilent", `the file system does not answer: ${at} ${silence}`)],
     ...writabilityProblems(stagingState, mount),
+    ...growthProblems(stagingState),
   ];
+}
+
+function growthProblems({ notGrown }: StagingState): HealthProblem[] {
+  if (notGrown === undefined) return [];
+  const message = `the file system is smaller than its volume, because it could not be grown: ${notGrown}`;
+  return [problem("DEGRADED", "NotGrown", message)];
 }
 
 function writabilityProblems(
