@@ -376,9 +376,9 @@ export class Cryptsetup implements Encryption {
   ): Promise<{ readonly path: string; release(): Promise<void> }> {
     using limited = limitSignal(this.#clock, context.signal, openMs);
     const held = await this.#files.hold(device.path, limited.signal);
+    if (!context.signal.aborted && held?.deviceNumber === device.deviceNumber) return held;
+    if (held !== undefined) await endsWithin(this.#clock, closeMs, held.release());
     context.signal.throwIfAborted();
-    if (held?.deviceNumber === device.deviceNumber) return held;
-    await held?.release();
     throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
   }
 

@@ -372,3 +372,16 @@ Deno.test("a change of the passphrase that was interrupted between both copies o
     }
   }
 });
+
+Deno.test("no device stays open whose call ends in the moment in which it opens", async () => {
+  const { files, encryption, clock } = fake();
+  const context = fakeCall(clock);
+  const { hold } = files;
+  files.hold = async (path, signal) => {
+    const held = await hold.call(files, path, signal);
+    context.cancel();
+    return held;
+  };
+  await rejectsWith(encryption.format(device, "passphrase", {}, context), "cancelled");
+  assert.equal(files.held.size, 0);
+});

@@ -115,14 +115,15 @@ export class SystemBlockDevices implements BlockDevices {
   async hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>> {
     using limited = limitSignal(this.#clock, context.signal, openMs);
     const held = await this.#files.hold(device.path, limited.signal);
+    // The close of a dead device goes on in the background.
+    const release = async () => void (held && await endsWithin(this.#clock, closeMs, held.release()));
+    if (!context.signal.aborted && held?.deviceNumber === device.deviceNumber) return release;
+    // Nobody else ever would: the caller gets an error.
+    await release();
     context.signal.throwIfAborted();
     if (held === undefined) {
       throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
     }
-    // The close of a dead device goes on in the background.
-    const release = async () => void await endsWithin(this.#clock, closeMs, held.release());
-    if (held.deviceNumber === device.deviceNumber) return release;
-    await release();
     throw new VolumeError(
       "identity-mismatch",
       `Cannot use the device because its path leads to another device: device=${device.path} ` +

@@ -247,3 +247,20 @@ Deno.test("hold() does not wait for the close of a dead device", async () => {
   await clock.advance(2_000);
   await lettingGo;
 });
+
+Deno.test("hold() leaves no device open whose call ends in the moment in which it opens", async () => {
+  const { files, devices } = deps();
+  files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
+  const ended = new AbortController();
+  const { hold } = files;
+  files.hold = async (path, signal) => {
+    const held = await hold.call(files, path, signal);
+    ended.abort(new VolumeError("cancelled", "The client went away"));
+    return held;
+  };
+  await assert.rejects(
+    devices.hold(device, { ...context, signal: ended.signal }),
+    refusal("cancelled", /went away/),
+  );
+  assert.equal(files.held.size, 0);
+});

@@ -37,6 +37,13 @@ const mountFlags: ReadonlySet<string> = new Set([
   "nosymfollow",
 ]);
 
+/** The kernel refuses an option that it does not know with the words that it has for damage. Values may be sensitive. */
+function optionAdvice(flags: readonly string[]): string {
+  if (flags.length === 0) return "";
+  const names = flags.map((flag) => flag.split("=")[0]).join(",");
+  return `; check the mount options of its PersistentVolume first, of which one may be mistyped: ${names}`;
+}
+
 /** Mounts with mount(8) and umount(8), each verified in mountinfo. */
 export class SystemMounts implements Mounts {
   readonly #processes: Processes;
@@ -73,7 +80,7 @@ export class SystemMounts implements Mounts {
       ["-t", filesystem, "-o", mountOptions.join(","), "--", device.path, target],
       device.path,
       context,
-      `; to look at it: ${lookAdvice(filesystem)}`,
+      `${optionAdvice(options.flags)}; to look at it: ${lookAdvice(filesystem)}`,
     );
     const entries = this.#at(target);
     const top = entries.at(-1);

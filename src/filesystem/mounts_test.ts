@@ -205,3 +205,16 @@ Deno.test("unmount() succeeds when umount complains but the table shows nothing 
   await deps.mounts.unmount("/target", context);
   assert.deepEqual(deps.lines, []);
 });
+
+Deno.test("a refused mount names the PersistentVolume's options first, without their values, and no options that it has not", async () => {
+  const refused = () => ({
+    code: 32,
+    stderr: "mount: wrong fs type, bad option, bad superblock on /dev/loop3",
+  });
+  const { mounts } = new Deps(refused);
+  const mount = (flags: readonly string[]) =>
+    mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags }, context);
+  const mistyped = /bad superblock.*; check the mount options .*: noatme,data; to look at it: .*e2fsck/;
+  await assert.rejects(mount(["noatme", "data=secret"]), refusal("precondition", mistyped));
+  await assert.rejects(mount([]), refusal("precondition", /bad superblock on \/dev\/loop3; to look at it/));
+});
