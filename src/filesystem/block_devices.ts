@@ -112,6 +112,12 @@ export class SystemBlockDevices implements BlockDevices {
     }
   }
 
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async hasFilesystem({ path }: DeviceNode): Promise<boolean> {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    return ["ext4", "xfs"].some((type) => this.#files.list(`/sys/fs/${type}/${name}`) !== undefined);
+  }
+
   async hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>> {
     using limited = limitSignal(this.#clock, context.signal, openMs);
     const held = await this.#files.hold(device.path, limited.signal);

@@ -264,3 +264,10 @@ Deno.test("hold() leaves no device open whose call ends in the moment in which i
   );
   assert.equal(files.held.size, 0);
 });
+
+Deno.test("hasFilesystem() goes by what the kernel shows of ext4 and xfs, by the device's name", async () => {
+  const { files, devices } = deps();
+  files.folders.set("/sys/fs/xfs/dm-3", ["error", "log"]);
+  assert.equal(await devices.hasFilesystem({ path: "/dev/dm-3", deviceNumber: "253:3" }), true);
+  assert.equal(await devices.hasFilesystem(device), false);
+});

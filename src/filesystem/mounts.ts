@@ -37,6 +37,9 @@ const mountFlags: ReadonlySet<string> = new Set([
   "nosymfollow",
 ]);
 
+/** A thaw takes no time, or waits for a device that is gone. */
+const thawMs = 5_000;
+
 /** The kernel refuses an option that it does not know with the words that it has for damage. Values may be sensitive. */
 function optionAdvice(flags: readonly string[]): string {
   if (flags.length === 0) return "";
@@ -115,6 +118,23 @@ export class SystemMounts implements Mounts {
     const bound = await this.#paths.info(target, context);
     const right = bound?.kind === "block" && bound.deviceNumber === device.deviceNumber;
     if (!right) await this.#takeBack(target, before, `device=${device.deviceNumber}`, context);
+  }
+
+  async thaw(mountPoint: string, context: CallContext): Promise<boolean> {
+    const result = await this.#processes.run("fsfreeze", {
+      args: ["--unfreeze", mountPoint],
+      signal: context.signal,
+      // It may wait in the kernel, and the unmount must not wait for it.
+      subject: `the freeze of ${mountPoint}`,
+      timeoutMs: thawMs,
+    });
+    if (result.code === 0) return true;
+    // FITHAW of a file system that is not frozen ends with EINVAL.
+    if (result.stderr.includes("Invalid argument")) return false;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot thaw the file system at ${mountPoint}: ${complaint(result)}`,
+    );
   }
 
   async unmount(target: string, context: CallContext): Promise<void> {

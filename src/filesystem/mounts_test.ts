@@ -218,3 +218,14 @@ Deno.test("a refused mount names the PersistentVolume's options first, without t
   await assert.rejects(mount(["noatme", "data=secret"]), refusal("precondition", mistyped));
   await assert.rejects(mount([]), refusal("precondition", /bad superblock on \/dev\/loop3; to look at it/));
 });
+
+Deno.test("thaw() returns whether the file system was frozen, and throws unavailable where it cannot be asked", async () => {
+  const said: Readonly<Record<string, Scripted>> = {
+    frozen: 0,
+    not: { code: 1, stderr: "fsfreeze: /staging: unfreeze failed: Invalid argument" },
+    dead: { code: 1, stderr: "fsfreeze: cannot open /staging: Input/output error" },
+  };
+  const thaw = (how: string) => new Deps(() => said[how]).mounts.thaw("/staging", context);
+  assert.deepEqual([await thaw("frozen"), await thaw("not")], [true, false]);
+  await assert.rejects(thaw("dead"), refusal("unavailable", /Cannot thaw.*Input\/output error/));
+});

@@ -15,6 +15,7 @@ const tools = {
   "losetup": { package: "mount", paths: inSbin("losetup") },
   "blkid": { package: "util-linux", paths: inSbin("blkid") },
   "blockdev": { package: "util-linux", paths: inSbin("blockdev") },
+  "fsfreeze": { package: "util-linux", paths: inSbin("fsfreeze") },
   "fstrim": { package: "util-linux", paths: inSbin("fstrim") },
   "mkfs.ext4": { package: "e2fsprogs", paths: inSbin("mkfs.ext4") },
   "e2fsck": { package: "e2fsprogs", paths: inSbin("e2fsck") },

@@ -28,7 +28,7 @@ import { FakeCryptsetup } from "./cryptsetup.ts";
 import { FakeDeviceMapper } from "./device_mapper.ts";
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
-import { type FakeDevice, found, newDevice, probeOf } from "./node_device.ts";
+import { type FakeDevice, found, isFrozen, newDevice, probeOf, thaw } from "./node_device.ts";
 import { FakePaths } from "./paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
@@ -355,6 +355,7 @@ export class FakeNode {
           this.#bind("0:6", target, readOnly, { filesystem: "devtmpfs", root: device.path.slice(4) });
           this.paths.nodes.set(target, { kind: "block", deviceNumber: device.deviceNumber });
         }),
+      thaw: (target) => Promise.resolve(thaw(this.devices, this.table, target)),
       unmount: (target, context) =>
         this.#do("unmount", context, () => {
           if (this.table.some((entry) => entry.mountPoint === target && entry.filesystem === "devtmpfs")) {
@@ -434,9 +435,11 @@ export class FakeNode {
         }),
       holder: () => Promise.resolve(this.holder),
       layers: () => Promise.resolve(this.layers),
+      hasFilesystem: ({ deviceNumber }) => Promise.resolve(isFrozen(this.devices, deviceNumber)),
       isUnclaimed: (device) =>
         Promise.resolve(
-          !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber) &&
+          !this.claimed && !isFrozen(this.devices, device.deviceNumber) &&
+            !this.table.some((entry) => entry.deviceNumber === device.deviceNumber) &&
             !this.mapper.maps.values().some(({ table }) => table?.path === device.deviceNumber),
         ),
     };

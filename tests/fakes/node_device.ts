@@ -1,4 +1,4 @@
-import type { DeviceProbe, FoundDevice } from "../../src/volume/ports/node_ports.ts";
+import type { DeviceProbe, FoundDevice, MountEntry } from "../../src/volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../src/volume/model/capabilities.ts";
 import type { FakeLuks } from "./cryptsetup.ts";
 
@@ -21,6 +21,8 @@ export interface FakeDevice {
   /** Whether its file system's log has to be replayed. */
   dirty: boolean;
   readOnly: boolean;
+  /** Whether its file system is frozen: it outlives its last mount. */
+  frozen?: boolean;
   connected: boolean;
   exported: boolean;
   /** What tools take the device for because of what a pod wrote to it. */
@@ -65,3 +67,20 @@ export const newDevice = {
   connected: false,
   exported: true,
 } as const;
+
+/** Whether the file system of that device is frozen. */
+export function isFrozen(devices: ReadonlyMap<string, FakeDevice>, deviceNumber: string): boolean {
+  return devices.values().some((device) => device.deviceNumber === deviceNumber && device.frozen === true);
+}
+
+/** Thaws what is mounted there, and returns whether it was frozen. */
+export function thaw(
+  devices: ReadonlyMap<string, FakeDevice>,
+  table: readonly MountEntry[],
+  mountPoint: string,
+): boolean {
+  const number = table.findLast((entry) => entry.mountPoint === mountPoint)?.deviceNumber;
+  const device = devices.values().find(({ deviceNumber, frozen }) => deviceNumber === number && frozen);
+  if (device !== undefined) device.frozen = false;
+  return device !== undefined;
+}

@@ -73,6 +73,7 @@ export class FakeNvmeKernel {
       },
       hold: () => Promise.resolve(() => Promise.resolve()),
       layers: () => Promise.resolve([]),
+      hasFilesystem: () => Promise.resolve(false),
       isUnclaimed: () => Promise.resolve(true),
     };
   }

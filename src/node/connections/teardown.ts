@@ -8,6 +8,7 @@ import { bindsOf, isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../m
 import { closeMapping, findOwnMapping } from "../encryption/mapping.ts";
 import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
+import { unmountLast } from "./last_unmount.ts";
 
 /** The parts of a volume to take down. */
 export interface Teardown {
@@ -69,7 +70,7 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
   }
   for (const mountPoint of points) {
     context.signal.throwIfAborted();
-    await deps.mounts.unmount(mountPoint, context);
+    await unmountLast(deps, mountPoint, context);
   }
   await refuseWhileClaimed(deps, volume, found, context);
   await closeMapping(deps, volume, context);

@@ -6,6 +6,7 @@ import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { DeviceProbe, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
 import { holdProven, proveAgain } from "../connections/device.ts";
+import { unmountLast } from "../connections/last_unmount.ts";
 import { refuseBoundBelow } from "../layer/bound_below.ts";
 import { isOn } from "../layer/maps.ts";
 import { bindsOf, mountsAt, mountsOf } from "../mount_table.ts";
@@ -116,7 +117,7 @@ async function dropStale(
   }
   if (mounts.length > 0) {
     deps.events.occurred({ kind: "stale-mount", finder: "stage" });
-    await deps.mounts.unmount(mountPoint, context);
+    await unmountLast(deps, mountPoint, context);
   }
   await close(deps, there, context);
 }

@@ -7,6 +7,7 @@ import type { PublishContext } from "../../volume/model/publish_context.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
+import { thaw, unmountLast } from "../connections/last_unmount.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { NodeParameters } from "./node_parameters.ts";
@@ -164,7 +165,7 @@ async function isMountedRight(
   }
   deps.events.occurred({ kind: "stale-mount", finder: "stage" });
   refuseWhileMounted(mountsOf(table, own).filter((entry) => entry.mountPoint !== mountPoint), stagingState);
-  await deps.mounts.unmount(mountPoint, context);
+  await unmountLast(deps, mountPoint, context);
   return false;
 }
 
@@ -195,11 +196,14 @@ async function mount(
   filesystem: FilesystemType,
 ): Promise<void> {
   const proven = await proveAgain(deps, device, context);
-  undo.add("unmount", (undoing) => deps.mounts.unmount(mountPoint, undoing));
+  undo.add("unmount", (undoing) => unmountLast(deps, mountPoint, undoing));
   const { readOnly, mountFlags } = stagingState;
   const flags = readOnly ? mountFlags : [...mountFlags, ...errorFlags(mountFlags, parameters.mkfsOptions)];
   const options = { readOnly, flags };
+  const lives = await deps.devices.hasFilesystem(proven);
   await deps.mounts.mountDevice(proven, mountPoint, filesystem, options, context);
+  // The mount has joined a file system without a mount here: of a pod that is gone, perhaps frozen.
+  if (lives) await thaw(deps, mountPoint, context);
   context.signal.throwIfAborted();
 }
 

@@ -207,6 +207,11 @@ export interface Mounts {
     options: { readonly readOnly: boolean },
     context: CallContext,
   ): Promise<void>;
+  /**
+   * Thaws the file system that is mounted there; returns whether it was frozen. Throws `unavailable` when it cannot be
+   * asked, `deadline` when it does not answer within seconds.
+   */
+  thaw(mountPoint: string, context: CallContext): Promise<boolean>;
   /** Unmounts everything at `target`, and returns when the table shows nothing there. OK when there was nothing. */
   unmount(target: string, context: CallContext): Promise<void>;
 }
@@ -356,6 +361,11 @@ export interface BlockDevices {
    * and md, each described for people. The driver's own maps are left out.
    */
   layers(device: DeviceNode): Promise<readonly string[]>;
+  /**
+   * Whether the kernel has an ext4 or xfs of the device, mounted or not: one that is frozen, or was unmounted while it was
+   * used, lives without a mount. Starts no process.
+   */
+  hasFilesystem(device: DeviceNode): Promise<boolean>;
   /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
   isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
 }

@@ -1,0 +1,28 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { NodeDeps } from "../deps.ts";
+import { isOnBlockDevice, mountsAt } from "../mount_table.ts";
+
+/**
+ * Unmounts a file system that no pod has any more. A backup may have frozen it and gone: the kernel would keep such a file
+ * system without its last mount, claim the device for good, and let every write of the next mount wait.
+ */
+export async function unmountLast(deps: NodeDeps, mountPoint: string, context: CallContext): Promise<void> {
+  const mounted = mountsAt(await deps.mounts.table(), mountPoint);
+  if (mounted.some(isOnBlockDevice)) await thaw(deps, mountPoint, context);
+  await deps.mounts.unmount(mountPoint, context);
+}
+
+/** Thaws a file system that may be frozen. Whether it is can only be found by thawing it; a failure is only logged. */
+export async function thaw(deps: NodeDeps, mountPoint: string, context: CallContext): Promise<void> {
+  try {
+    const wasFrozen = await deps.mounts.thaw(mountPoint, context);
+    if (wasFrozen) {
+      deps.notes?.warn("thawed a file system that was frozen, and that no pod has", { mountPoint });
+    }
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!VolumeError.is(error)) throw error;
+    deps.notes?.warn("cannot find whether a file system is frozen", { mountPoint, reason: error.message });
+  }
+}
