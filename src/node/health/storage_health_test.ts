@@ -42,7 +42,7 @@ Deno.test("storageHealth() asks each address in use once, and not again for a wh
   const other = {
     ...node.stagingState!,
     volumeId: "pvc-2",
-    sizeBytes: "5",
+    namespaceBytes: "5",
     addresses: ["10.0.0.2"],
     device: undefined,
   };

@@ -17,6 +17,8 @@ async function askedFor(node: GuestNode, digests: readonly ("header" | "data")[]
   const { port } = listener.addr as Deno.NetAddr;
   const target = { nqn: "nqn.2000-02.com.mikrotik:pvc-0:1-0a0b0c0d", addresses: ["127.0.0.1"], port };
   const refused = assert.rejects(node.connector.connect({ ...target, sizeBytes: size, digests }, call()));
+  // The driver asks first, whether anybody answers there.
+  (await listener.accept()).close();
   using connection = await listener.accept();
   const request = new Uint8Array(requestBytes);
   for (let length = 0; length < requestBytes;) length += await connection.read(request.subarray(length)) ?? 0;
