@@ -68,7 +68,7 @@ directTest(
       "--rds-key",
       "/key",
       "--rds-host-key",
-      "x",
+      "ssh-ed25519 AAAA",
       "--cluster-id",
       "c",
     ];

@@ -2,7 +2,7 @@
 // else: each entry of the table is typed at a simulated router, or in a shell. A new entry without a trial fails here.
 import assert from "node:assert/strict";
 import { nodeFixes } from "../../src/doctor/node/fixes.ts";
-import { judgeHostKey, judgePolicy } from "../../src/doctor/router/access.ts";
+import { judgePolicy } from "../../src/doctor/router/access.ts";
 import { routerFixes } from "../../src/doctor/router/fixes.ts";
 import { judgePools } from "../../src/doctor/router/pools.ts";
 import { judgeClock } from "../../src/doctor/router/software.ts";
@@ -75,22 +75,22 @@ const trials: Readonly<Record<string, Trial>> = {
       await exportOne(scene);
       await type(scene, "/ip/firewall/filter/add chain=input protocol=tcp dst-port=4420 action=drop");
     },
-    find: complaintOf("nvme-port"),
+    find: (scene) => scene.complaint("nvme-port", { "node-id": "worker-1" }),
     entry: () => routerFixes.nvmeSilent(4420),
     fill: filled("NODES", node),
     changes: [/^\+ ip\/firewall\/filter .*"src-address":"10.1.2.3"/],
   },
-  hostKeyUnknown: {
-    find: () =>
-      Promise.resolve(
-        judgeHostKey({ address: "127.0.0.1", port: 22, presented: undefined, pins: [], insecure: false }),
-      ),
-    entry: () => routerFixes.hostKeyUnknown("127.0.0.1", 22),
-    fill: (command, { router }) => command.replace("-p 22", `-p ${router.sshPort}`),
-    at: "shell",
+  sshClosed: {
+    spoil: (scene) => type(scene, "/ip/service/set ssh available-from=10.0.0.0/8"),
+    find: complaintOf("host-key"),
+    entry: () => routerFixes.sshClosed("127.0.0.1"),
     looks: true,
-    changes: [],
-    mended: (scene, printed) => keyShown(scene, printed),
+    changes: [/^- ip\/service .*10.0.0.0\/8"/, /^\+ ip\/service .*10.0.0.0\/8,127.0.0.1"/],
+    mended: async (scene, printed) => {
+      assert.match(printed, /10\.0\.0\.0\/8/);
+      await type(scene, "/ip/service/set ssh available-from=10.0.0.0/8,127.0.0.1");
+      assert.equal(await scene.complaint("host-key"), undefined);
+    },
   },
   hostKeyLine: {
     find: (scene) => scene.complaint("host-key", { "rds-host-key": undefined }),
@@ -120,7 +120,7 @@ const trials: Readonly<Record<string, Trial>> = {
   keyRefused: {
     spoil: (scene) => Deno.writeTextFile(`${scene.folder}/key`, keys.private),
     find: (scene) => scene.complaint("login", withKey(scene)),
-    entry: () => routerFixes.keyRefused(user),
+    entry: () => routerFixes.keyRefused(user, "127.0.0.1"),
     prepare: (scene) => upload(scene, "driver.pub", keys.public),
     fill: filled("FILE.pub", "driver.pub"),
     changes: [/^\+ user\/ssh-keys .*"user":"rds-csi"/],
@@ -145,7 +145,7 @@ const trials: Readonly<Record<string, Trial>> = {
   passwordRefused: {
     spoil: (scene) => type(scene, `/user/set ${user} password=another`),
     find: complaintOf("login"),
-    entry: () => routerFixes.passwordRefused(user),
+    entry: () => routerFixes.passwordRefused(user, "127.0.0.1"),
     fill: filled("password=…", `password="${password}"`),
     changes: [],
   },
@@ -195,8 +195,11 @@ const trials: Readonly<Record<string, Trial>> = {
     spoil: (scene) => type(scene, "/ipv6/settings/set disable-ipv6=yes; " + closeDataPort),
     find: complaintOf("firewall"),
     entry: () => routerFixes.sshOpen("available-from"),
-    fill: filled("NODES", node),
-    changes: [/^- ip\/service .*"available-from":""/, /^\+ ip\/service .*"available-from":"10.1.2.3"/],
+    fill: filled("NODES", `${node},127.0.0.1`),
+    changes: [
+      /^- ip\/service .*"available-from":""/,
+      /^\+ ip\/service .*"available-from":"10.1.2.3,127.0.0.1"/,
+    ],
   },
   sshExploited: {
     options: { profile: { ...getProfile("ros-7.24"), version: "7.24.1 (stable)" } },

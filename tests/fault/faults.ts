@@ -23,7 +23,7 @@ export interface Strand {
 }
 
 /** The error for an image of which it is not known whether it holds data. */
-export const misplacedImage = /its image exists without a disk.*delete the volume to remove it/;
+export const misplacedImage = /its image exists without a disk.*rds-csi audit --delete/;
 
 /** A fault at one command of a call. */
 export interface Fault {

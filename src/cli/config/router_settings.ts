@@ -212,6 +212,7 @@ export function readRouterLoosely(flags: FlagValues): RouterConfig {
   };
   checkSecretFile(flags, "rds-key", router.keyFile);
   checkSecretFile(flags, "rds-password-file", router.passwordFile);
+  for (const text of router.hostKeys) checkHostKey(flags, text);
   return router;
 }
 
@@ -223,6 +224,16 @@ function checkSecretFile(flags: FlagValues, name: string, path: string | undefin
   flags.hiddenProblem(
     name,
     "the path of a file that holds the secret, with a slash in it",
+  );
+}
+
+/** A key has several words: a single one is a path, which counts only as an absolute one. */
+function checkHostKey(flags: FlagValues, text: string): void {
+  if (text.startsWith("/") || /\s/.test(text.trim())) return;
+  flags.problem(
+    "rds-host-key",
+    text,
+    'the absolute path of a file of keys, or a key ("ssh-ed25519 AAAA…") or a known_hosts line in quotes',
   );
 }
 

@@ -66,6 +66,8 @@ export interface DoctorOptions extends Pick<CheckSettings, "basePaths" | "cluste
   /** "" prints the profile. */
   readonly output: string;
   readonly router: RouterConfig;
+  /** Whether this machine is a node as well. */
+  readonly isNode: boolean;
   readonly nvmeAddress: string;
   readonly nvmePort: number;
   readonly nqnPrefix: string;
@@ -98,7 +100,7 @@ export function readDoctorHalves(
   const probe = flags.switch("probe");
   const hasFile = flags.text("config") !== "";
   const hasRouter = !hasFile && (flags.isGiven("rds-address") || probe);
-  const isNode = !probe && (flags.switch("node") || flags.isGiven("node-id") || !(hasRouter || hasFile));
+  const checksNode = !probe && (isNode(flags) || !(hasRouter || hasFile));
   const problems: string[] = [];
   const named = hasFile ? collect(problems, () => readNamedRouters(flags, config)) ?? [] : [];
   const router = hasRouter
@@ -106,7 +108,7 @@ export function readDoctorHalves(
     : probe
     ? named[0]?.options
     : undefined;
-  const node = isNode ? collect(problems, () => readNodeCheckRequest(args, env, files)) : undefined;
+  const node = checksNode ? collect(problems, () => readNodeCheckRequest(args, env, files)) : undefined;
   if (problems.length > 0) throw new FlagError([...new Set(problems)]);
   return { json: flags.switch("json"), router, named: probe ? [] : named, node };
 }
@@ -140,6 +142,7 @@ function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves[
       ...settings,
       ...probing,
       router,
+      isNode: isNode(flags),
       profile,
       cluster: settings.cluster === "" ? undefined : settings.cluster,
     },
@@ -188,6 +191,7 @@ export function readDoctorOptions(
   const options: DoctorOptions = {
     ...readProbing(flags),
     router,
+    isNode: isNode(flags),
     kind,
     basePaths: kind === "directory" ? readDirectoryFolders(flags) : readBasePaths(flags),
     nvmeAddress: readNvmeAddress(flags, router.address),
@@ -207,6 +211,11 @@ export function readDoctorOptions(
   }
   flags.assertNoProblems();
   return options;
+}
+
+/** Whether this machine is said to be a node. */
+function isNode(flags: FlagValues): boolean {
+  return flags.switch("node") || flags.isGiven("node-id");
 }
 
 /** Whether and how to probe, however the router is named. Problems are added to `flags`. */

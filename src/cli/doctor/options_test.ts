@@ -21,9 +21,12 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...reach, "--rds-password-file", "hunter2"], "rds-password-file"],
   [[...reach, "--base-path", "csi"], "base-path"],
   [[...reach, "--nvme-address", "10.0.0.300"], "nvme-address"],
+  ...["host-key", "./host-key", "AAAAC3NzaC1lZDI1NTE5AAAA", "~/.ssh/known_hosts"].map((text) =>
+    [[...reach, "--rds-host-key", text], "rds-host-key"] as const
+  ),
   [probe, "base-path"],
   [[...probe, "--base-path", "/a/b", "--base-path", "/a/c"], "base-path"],
-  [[...reach, "--probe", "--base-path", "/a/b", "--rds-host-key", "x"], "rds-key"],
+  [[...reach, "--probe", "--base-path", "/a/b", "--rds-host-key", "ssh-rsa A"], "rds-key"],
   [[...reach, "--probe", "--base-path", "/a/b", "--rds-key", "/key"], "rds-host-key"],
   [[...reach, "--output", "/tmp/profile.json"], "output"],
   [[...reach, "--before-reboot"], "before-reboot"],

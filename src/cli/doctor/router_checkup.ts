@@ -42,11 +42,11 @@ export async function checkUp(
   context: CallContext,
   found: FindingListener,
 ): Promise<void> {
-  const reach = await checkReach(options, adapters);
+  const { finding: reach, from } = await checkReach(options, adapters);
   found(reach);
   let volumes: readonly StoredVolume[] | undefined;
   if (reach.state === "ok") {
-    const { findings, transport } = await enter(options, adapters, context);
+    const { findings, transport } = await enter(options, from, adapters, context);
     findings.forEach(found);
     if (transport === undefined) found(notRead());
     else volumes = await readInside(transport, options, adapters, context, found);
@@ -57,32 +57,43 @@ export async function checkUp(
   const { nvmePort: port } = options;
   const ports = options.nvmeAddress.split(",").map(async (address) => {
     const reach = await adapters.network.reach(address, port, connectMs);
-    return judgeNvmePort({ address, port, reach, volumes });
+    return judgeNvmePort({ address, port, reach, volumes, isNode: options.isNode });
   });
   (await Promise.all(ports)).forEach(found);
 }
 
 /** Whether this machine reaches the share's NFS server. */
 async function checkNfsPort(
-  { router: { address } }: DoctorOptions,
+  { router: { address }, isNode }: DoctorOptions,
   { network }: CheckupAdapters,
 ): Promise<Finding> {
   return judgeNfsPort({
     address,
     port: defaultNfsPort,
     reach: await network.reach(address, defaultNfsPort, connectMs),
+    isNode,
   });
 }
 
-async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapters): Promise<Finding> {
+/** How the router is reached, and from which address of this machine. */
+interface Arrival {
+  readonly finding: Finding;
+  readonly from?: string | undefined;
+}
+
+async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapters): Promise<Arrival> {
   const { address, port } = router;
   let addresses: readonly string[];
   try {
     addresses = await network.resolve(address);
   } catch (error) {
-    return judgeReach({ address, port, addresses: messageOf(error), reach: undefined });
+    return { finding: judgeReach({ address, port, addresses: messageOf(error), reach: undefined }) };
   }
-  return judgeReach({ address, port, addresses, reach: await network.reach(address, port, connectMs) });
+  const reach = await network.reach(address, port, connectMs);
+  return {
+    finding: judgeReach({ address, port, addresses, reach }),
+    ...reach.state === "open" ? { from: reach.from } : {},
+  };
 }
 
 /** The findings about access, and the transport if access works. */
@@ -94,6 +105,7 @@ interface Entrance {
 /** No credentials are sent to a router whose key is not the pinned one. */
 async function enter(
   options: DoctorOptions,
+  from: string | undefined,
   adapters: CheckupAdapters,
   context: CallContext,
 ): Promise<Entrance> {
@@ -110,12 +122,14 @@ async function enter(
     address: router.address,
     port: router.port,
     presented: handshake.hostKey,
+    failure: handshake.failure,
+    from,
     pins,
     insecure: router.insecureSkipVerify,
   });
   const trusted = hostKey.state !== "problem";
   const { finding, transport } = trusted
-    ? await logIn(options, handshake, adapters, context)
+    ? await logIn(options, { ...handshake, from }, adapters, context)
     : { finding: untried(handshake), transport: undefined };
   return { findings: [hostKey, finding], transport };
 }
@@ -139,7 +153,7 @@ function untried({ methods, failure }: Handshake): Finding {
 
 async function logIn(
   { router }: DoctorOptions,
-  { methods, open }: Handshake,
+  { methods, open, from }: Handshake & Pick<Arrival, "from">,
   adapters: CheckupAdapters,
   { signal }: CallContext,
 ): Promise<{ readonly finding: Finding; readonly transport: SshTransport | undefined }> {
@@ -148,7 +162,7 @@ async function logIn(
     : router.passwordFile !== undefined
     ? "password"
     : "none";
-  const facts = { user: router.user, methods, open, credentials } as const;
+  const facts = { user: router.user, methods, open, credentials, from } as const;
   if (credentials === "none") {
     return { finding: judgeLogin({ ...facts, failure: undefined }), transport: undefined };
   }

@@ -63,13 +63,8 @@ async function findStagingState(deps: NodeDeps, id: string): Promise<NodeVolume[
 export function judgeIdentity(nodeId: string, guessed: boolean, { hostNqn, hostId }: HostIdentity): Finding {
   const check = "host-nqn";
   const facts = `node=${nodeId} hostnqn=${hostNqn} hostid=${hostId}; /etc/nvme is not used`;
-  return guessed
-    ? warning(
-      check,
-      `--node-id is missing, so this machine's name is used: ${facts}`,
-      nodeFixes.nodeId(),
-    )
-    : fine(check, facts);
+  // The kubelet names its node in the same way, unless it is told otherwise.
+  return fine(check, guessed ? `${facts}; the node's name is this machine's, without --node-id` : facts);
 }
 
 /** Judges the driver's connections: all have to be made as this node, and to be live. */

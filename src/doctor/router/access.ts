@@ -31,11 +31,7 @@ export interface ReachFacts {
 /** Judges whether the router's name resolves and something answers there. */
 export function judgeReach({ address, port, addresses, reach }: ReachFacts): Finding {
   if (typeof addresses === "string") {
-    return problem(
-      reachName,
-      `the name ${address} cannot be resolved: ${addresses}`,
-      routerFixes.address(),
-    );
+    return problem(reachName, `the name ${address} cannot be resolved: ${addresses}`, routerFixes.name());
   }
   const named = addresses.includes(address) ? address : `${address} (${addresses.join(", ")})`;
   const location = `${named} port ${port}`;
@@ -71,6 +67,10 @@ interface HostKeyFacts {
   readonly port: number;
   /** In wire form; undefined when the router presented none. */
   readonly presented: Uint8Array | undefined;
+  /** Why there was no handshake, if there was none. */
+  readonly failure?: string | undefined;
+  /** This machine's address, as far as it knows. */
+  readonly from?: string | undefined;
   /** The keys that it should have; as a text, why they cannot be read. */
   readonly pins: readonly HostKey[] | string;
   /** Whether the driver is told not to check. */
@@ -79,9 +79,9 @@ interface HostKeyFacts {
 
 /** Judges whether the router is the intended one. */
 export function judgeHostKey(facts: HostKeyFacts): Finding {
-  const { presented, pins, insecure, address, port } = facts;
+  const { presented, failure = "it did not say why", from, pins, insecure, address, port } = facts;
   if (presented === undefined) {
-    return problem(hostKeyName, "the router presented none", routerFixes.hostKeyUnknown(address, port));
+    return problem(hostKeyName, `the router presented none: ${failure}`, routerFixes.sshClosed(from));
   }
   const shown = `${fingerprint(presented)} (${keyTypeOf(presented)})`;
   const line = routerFixes.hostKeyLine(publicLine(presented), address, port);
@@ -116,6 +116,8 @@ export interface LoginFacts {
   readonly credentials: "key" | "password" | "none";
   /** Why the login failed; undefined when it succeeded. */
   readonly failure: string | undefined;
+  /** This machine's address, as far as it knows. */
+  readonly from?: string | undefined;
   /** The state of the file with the key or the password. @default {"usable"} */
   readonly secret?: SecretState;
 }
@@ -154,7 +156,7 @@ export function judgeLogin(facts: LoginFacts): Finding {
 }
 
 /** A refused login is fixed on the router; a file that cannot be used never reached it. */
-function fixFor({ user, credentials, secret }: LoginFacts): Fix {
+function fixFor({ user, credentials, secret, from }: LoginFacts): Fix {
   const isKey = credentials === "key";
   switch (secret) {
     case "missing":
@@ -164,7 +166,7 @@ function fixFor({ user, credentials, secret }: LoginFacts): Fix {
     case "unusable":
       return routerFixes.keyUnusable(user);
     default:
-      return isKey ? routerFixes.keyRefused(user) : routerFixes.passwordRefused(user);
+      return isKey ? routerFixes.keyRefused(user, from) : routerFixes.passwordRefused(user, from);
   }
 }
 

@@ -52,8 +52,12 @@ const policy = (refusal?: string, ...policies: string[]) =>
 const sessions = (...rows: readonly unknown[]) => judgeSessions(parseRows(JSON.stringify(rows), "services"));
 
 const mayWrite = /policy=ssh,read,write.*name="rds-csi"/;
-const scan = /^ssh-keyscan -p 2222 -t ed25519,rsa 10\.0\.0\.1$/;
+const booting =
+  /^wait if the router is booting; else .*\/ip\/service\/print detail.*add 10\.1\.2\.3, in a pod/;
 const noPassword = login({ credentials: "password", failure: "no" });
+const noPasswordFromPod = login({ credentials: "password", failure: "no", from: "10.42.0.7" });
+const fromPod =
+  /the user's address .*10\.42\.0\.7, in a pod without masquerading the pod network: \/user\/set .*address=NODES/;
 const noMethods = login({ credentials: "none", methods: [] });
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
   ["a router that answers", reach({}), "ok", /^router \(10\.0\.0\.1\) port 22 answers in 3 ms$/],
@@ -62,7 +66,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
     reach({ addresses: "not found", reach: undefined }),
     "problem",
     /not found/,
-    /--rds-address/,
+    /--rds-address to the router's address instead of its name/,
   ],
   [
     "a refusal",
@@ -82,10 +86,18 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
     /^Unreadable; presented=SHA256/,
     /./,
   ],
-  ["no host key", hostKey({ presented: undefined }), "problem", /none/, scan],
+  [
+    "no handshake",
+    hostKey({ presented: undefined, failure: "it closed the connection", from: "10.1.2.3" }),
+    "problem",
+    /none: it closed the connection$/,
+    booting,
+  ],
   ["a key that is taken", login({}), "ok", /logs in with its key; the router offers publickey, password/],
   ["a refused key", login({ failure: "no" }), "problem", /with its key: no/, /ssh-keys\/import user=rds-csi/],
   ["a refused password", noPassword, "problem", /password: no/, /password=/],
+  ["a refused key from a pod", login({ failure: "no", from: "10.42.0.7" }), "problem", /./, fromPod],
+  ["a refused password from a pod", noPasswordFromPod, "problem", /./, fromPod],
   ["no credentials", login({ credentials: "none" }), "problem", /offers publickey/, /--rds-key FILE/],
   ["no credentials, and nothing offered", noMethods, "problem", /offers nothing/, /./],
   ["a user without a password", login({ open: true }), "problem", /without a password/, /\/user\/set/],

@@ -15,18 +15,27 @@ const group = "rds-csi";
  * A test runs every entry that has commands: it resolves its finding, and changes nothing else.
  */
 export const routerFixes = {
-  address: () => advice("set --rds-address ADDRESS"),
+  address: () => advice("set --rds-address ADDRESS, and check the route from this machine to it"),
+  name: () =>
+    advice(
+      "set --rds-address to the router's address instead of its name, which pods often cannot resolve, or correct the DNS",
+    ),
+  nvmeName: () =>
+    advice("set --nvme-address to the router's address instead of its name, or correct the DNS"),
   sshRefused: (): Fix => ({
+    before: "wait if the router is booting; else ",
     commands: ['/ip/service/enable [find where name="ssh"]'],
     after: '; if it is enabled, --rds-port with the port of /ip/service/print where name="ssh"',
+  }),
+  sshClosed: (from: string | undefined): Fix => ({
+    before: "wait if the router is booting; else look whom its SSH lets in: ",
+    commands: ['/ip/service/print detail where name="ssh"'],
+    after: `; if there are addresses (available-from, before 7.24 address), add ${originOf(from)}`,
   }),
   sshSilent: (port: number): Fix => ({
     commands: [
       `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
     ],
-  }),
-  hostKeyUnknown: (address: string, port: number): Fix => ({
-    commands: [`ssh-keyscan -p ${port} -t ed25519,rsa ${address}`],
   }),
   hostKeyLine: (line: string, address: string, port: number): Fix => ({
     before: `--rds-host-key '${line}' after comparing it with the output on a trusted connection, ` +
@@ -49,11 +58,15 @@ export const routerFixes = {
       keyImport(user, "rds-csi-key.pub")
     } there, and set --rds-key`,
   }),
-  keyRefused: (user: string): Fix => ({ commands: [keyImport(user, "FILE.pub")] }),
-  passwordRefused: (user: string): Fix => ({
+  keyRefused: (user: string, from: string | undefined): Fix => ({
+    before: userAddress(from),
+    commands: [allowOrigins(user), keyImport(user, "FILE.pub")],
+  }),
+  passwordRefused: (user: string, from: string | undefined): Fix => ({
     before:
-      "set --rds-password-file to a file with the router's password, or --rds-key FILE if it takes no passwords, or run: ",
-    commands: [`/user/set [find where name=${quoted(user)}] password=…`],
+      "set --rds-password-file to a file with the router's password, or --rds-key FILE if it takes no passwords, or run, " +
+      userAddress(from),
+    commands: [allowOrigins(user), `/user/set [find where name=${quoted(user)}] password=…`],
   }),
   policy: (user: string): Fix => ({
     commands: [
@@ -85,13 +98,15 @@ export const routerFixes = {
   }),
   sshOpen: (property: string): Fix => ({
     before:
-      "with NODES, which has to hold the controllers and everyone who administers the router over SSH: ",
+      "with NODES, which has to hold the controllers (in pods without masquerading: the pod network) and everyone who " +
+      "administers the router over SSH: ",
     commands: [sshOrigins(property)],
   }),
   sshExploited: (user: string, property: string): Fix => ({
     before:
       `upgrade RouterOS to ${safeVersions} or later, at a time when volumes may wait, because the router ` +
-      "reboots; until then let only NODES (the controllers, and everyone who administers the router) reach SSH: ",
+      "reboots; until then let only NODES (the controllers, in pods without masquerading the pod network, and everyone " +
+      "who administers the router) reach SSH: ",
     commands: [sshOrigins(property), `/user/set [find where name=${quoted(user)}] address=NODES`],
   }),
   packageMissing: (name: string): Fix => ({
@@ -115,6 +130,11 @@ export const routerFixes = {
   labelLook: (label: string): Fix => ({
     commands: [`/disk/print detail where fs-label=${quoted(label)}`],
   }),
+  poolFull: () =>
+    advice(
+      "delete what has no owner first (rds-csi audit), then snapshots (kubectl get volumesnapshots -A " +
+        "--sort-by=.metadata.creationTimestamp), then claims; or add drives",
+    ),
   /** By hand: a label that another file system has would make one of the two mistaken for the other. */
   poolLabel: () =>
     advice("give the file system a label that no other one has, as the router's manual of Btrfs says"),
@@ -186,6 +206,21 @@ function portRule(port: number): string {
 /** @param property `available-from` from RouterOS 7.24, `address` before */
 function sshOrigins(property: string): string {
   return `/ip/service/set [find where name="ssh"] ${property}=NODES`;
+}
+
+/** A router sees a pod's own address where the cluster does not masquerade, such as by Cilium's native routing. */
+function originOf(from: string | undefined): string {
+  const own = from === undefined ? "this machine's address" : from;
+  return `${own}, in a pod without masquerading the pod network`;
+}
+
+function userAddress(from: string | undefined): string {
+  return `with NODES, which replaces the user's address if it is set, and has to hold ${originOf(from)}: `;
+}
+
+/** Leaves a user alone who may come from everywhere. */
+function allowOrigins(user: string): string {
+  return `/user/set [find where name=${quoted(user)} and address~"."] address=NODES`;
 }
 
 function keyImport(user: string, file: string): string {

@@ -13,6 +13,8 @@ import type { CheckSettings, RouterCheck } from "./check.ts";
 const poolName = "pool";
 /** Share of a pool below which its free space is reported. */
 const scarceShare = 20n;
+/** Share below which a pool counts as full: file systems keep about as much for themselves. */
+const fullShare = 100n;
 
 /** The fields of a disk that is not file-backed which matter for a pool on it. */
 export interface PoolDisk {
@@ -194,12 +196,20 @@ function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {
     const reason = faults.length === 0 ? "its state is not clean" : faults.join(", ");
     return problem(poolName, `${found}; ${reason}`, routerFixes.poolLook(slot));
   }
+  if (freeBytes * fullShare < sizeBytes) {
+    const reason = "it is full: volumes that do not have all their blocks yet get write errors";
+    return problem(poolName, `${found}; ${reason}`, routerFixes.poolFull());
+  }
   if (filesystem === "btrfs" && label === "") {
     const reason = "without a label its subvolumes cannot be named: no snapshots";
     return warning(poolName, `${found}; ${reason}`, routerFixes.poolLabel());
   }
   if (freeBytes * scarceShare < sizeBytes) {
-    return warning(poolName, `${found}; the pool may run out of space when volumes are written`);
+    return warning(
+      poolName,
+      `${found}; the pool may run out of space when volumes are written`,
+      routerFixes.poolFull(),
+    );
   }
   return fine(poolName, found);
 }

@@ -58,6 +58,7 @@ const only = ([finding, ...more]: readonly Finding[]): Finding => {
 };
 const member: PoolDisk = { ...bare, filesystem: "btrfs", label: "pool", filesystemUuid: pool.filesystemUuid };
 
+const deleteFirst = /^delete what has no owner first \(rds-csi audit\), then snapshots .*, then claims/;
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
   ["a clean pool", ofPool({}), "ok", /^\/pool: btrfs, label pool, clean, 3 TiB of 7 TiB free$/],
   ["a pool of bytes", ofPool({ sizeBytes: 1536n, freeBytes: 1023n }), "ok", /1023 B of 1.5 KiB free$/],
@@ -72,7 +73,21 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
     /a label that no other one has/,
   ],
   ["XFS without a label", ofPool({ label: "", filesystem: "xfs" }), "ok", /xfs/],
-  ["a full pool", ofPool({ freeBytes: tebibyte / 4n }), "warning", /may run out of space/],
+  [
+    "a nearly full pool",
+    ofPool({ freeBytes: tebibyte / 4n }),
+    "warning",
+    /may run out of space/,
+    deleteFirst,
+  ],
+  ["a full pool", ofPool({ freeBytes: tebibyte / 20n }), "problem", /it is full: volumes/, deleteFirst],
+  [
+    "a full XFS",
+    ofPool({ freeBytes: 0n, filesystem: "xfs", label: "" }),
+    "problem",
+    /it is full/,
+    deleteFirst,
+  ],
   [
     "a pool that checks itself",
     ofPool({ state: "clean, sync:repair, resync = 3%" }),

@@ -12,6 +12,7 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Reach } from "../../host/network.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { routerFixes } from "./fixes.ts";
+import { onlyNodes } from "./storage.ts";
 
 const shareName = "share";
 const settingsQuery = ros`/disk settings print as-value`;
@@ -151,13 +152,20 @@ const portName = "nfs-port";
 
 /** Judges whether this machine reaches the router's NFS server; a node may reach it where this machine does not. */
 export function judgeNfsPort(
-  { address, port, reach }: { readonly address: string; readonly port: number; readonly reach: Reach },
+  { address, port, reach, isNode }: {
+    readonly address: string;
+    readonly port: number;
+    readonly reach: Reach;
+    /** Whether this machine has to reach the port: it is a node. */
+    readonly isNode: boolean;
+  },
 ): Finding {
   const location = `${address}:${port}`;
   if (reach.state === "open") return fine(portName, `${location} answers`);
-  return warning(
-    portName,
-    `${location} cannot be reached from here (${reach.reason})`,
-    routerFixes.sshSilent(port),
-  );
+  if (reach.state === "unresolved") {
+    return problem(portName, `the name ${address} cannot be resolved: ${reach.reason}`, routerFixes.name());
+  }
+  const found = `${location} cannot be reached from here (${reach.reason})`;
+  if (!isNode) return skipped(portName, `${found}; ${onlyNodes}`);
+  return warning(portName, found, routerFixes.sshSilent(port));
 }

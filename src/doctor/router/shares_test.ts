@@ -77,7 +77,7 @@ Deno.test("nobody is advised to share a pool on which images of disks lie", () =
 
 Deno.test("an NFS port that cannot be reached from here is a warning: a node may reach it", () => {
   const judge = (reach: Parameters<typeof judgeNfsPort>[0]["reach"]) =>
-    judgeNfsPort({ address: "10.0.0.1", port: 2049, reach }).state;
+    judgeNfsPort({ address: "10.0.0.1", port: 2049, reach, isNode: true }).state;
   assert.deepEqual([judge({ state: "open", ms: 1 }), judge({ state: "refused", reason: "refused" })], [
     "ok",
     "warning",

@@ -1,5 +1,5 @@
 import type { CheckSettings, RouterCheck } from "./check.ts";
-import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
 import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { fileName, namedFilesQuery } from "../../routeros/store/queries.ts";
@@ -172,10 +172,15 @@ interface PortFacts {
   readonly reach: Reach;
   /** The router's file-backed disks; undefined when it was not asked. */
   readonly volumes: readonly StoredVolume[] | undefined;
+  /** Whether this machine has to reach the port: it is a node. */
+  readonly isNode: boolean;
 }
 
+/** A firewall as it should be keeps all other machines away. */
+export const onlyNodes = "only nodes need to: ask rds-csi doctor there";
+
 /** Judges whether volumes can be reached from here. A router listens only while it exports something. */
-export function judgeNvmePort({ address, port, reach, volumes }: PortFacts): Finding {
+export function judgeNvmePort({ address, port, reach, volumes, isNode }: PortFacts): Finding {
   const location = `${address}:${port}`;
   const exported = volumes?.filter((volume) => volume.exported && volume.exportPort === port).length;
   const exports = exported === undefined ? "what is exported is not known" : `exported there: ${exported}`;
@@ -194,9 +199,16 @@ export function judgeNvmePort({ address, port, reach, volumes }: PortFacts): Fin
           `${location} refuses although volumes are exported there; ${exports}`,
           routerFixes.exportsLook(),
         );
+    case "unresolved":
+      return problem(
+        portName,
+        `the name ${address} cannot be resolved: ${reach.reason}`,
+        routerFixes.nvmeName(),
+      );
     case "silent":
     case "failed": {
       const found = `${location} cannot be reached from here (${reach.reason}); ${exports}`;
+      if (!isNode) return skipped(portName, `${found}; ${onlyNodes}`);
       const fix = routerFixes.nvmeSilent(port);
       return exported === undefined || exported === 0
         ? warning(portName, found, fix)

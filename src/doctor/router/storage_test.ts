@@ -42,7 +42,7 @@ const open: Reach = { state: "open", ms: 1 };
 const refused: Reach = { state: "refused", reason: "ECONNREFUSED" };
 const silent: Reach = { state: "silent", reason: "no answer within 5 s" };
 const port = (reach: Reach, volumes?: readonly StoredVolume[]) =>
-  judgeNvmePort({ address: "10.0.0.1", port: 4420, reach, volumes });
+  judgeNvmePort({ address: "10.0.0.1", port: 4420, reach, volumes, isNode: true });
 
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
   ["a folder that is there", basePath("/pool/csi", folder("/pool/csi")), "ok", /is there/],

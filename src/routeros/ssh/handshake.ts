@@ -73,7 +73,8 @@ const known: readonly { readonly form: RegExp; readonly reason: string; readonly
     form: /authentication methods failed/,
     reason:
       "it refused the login: check the user name, the key under /user/ssh-keys (ed25519 or RSA) or the password, " +
-      "and that the user's group has the ssh policy",
+      "that the user's group has the ssh policy, and that the user's address, if set, covers this machine (for a pod " +
+      "without masquerading: the pod network)",
     lasting: true,
   },
   {
@@ -89,7 +90,8 @@ const known: readonly { readonly form: RegExp; readonly reason: string; readonly
   },
   {
     form: /Connection lost before handshake|ECONNRESET|closed/,
-    reason: "it closed the connection: it may be restarting",
+    reason:
+      "it closed the connection: it may be restarting, or /ip/service limits ssh to addresses without this machine's",
   },
 ];
 

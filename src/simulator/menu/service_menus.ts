@@ -1,4 +1,5 @@
 import type { Router } from "../model/router.ts";
+import { isPrefix } from "../ssh/users.ts";
 import { Refusal } from "../refusal.ts";
 import { readPort, readYesNo } from "./inputs.ts";
 import { makeItemMenu } from "./item_menu.ts";
@@ -11,7 +12,6 @@ interface Service {
   readonly id: number;
   readonly disabled: boolean;
   readonly port: number;
-  readonly address: string;
 }
 
 /** The property with the allowed addresses: before RouterOS 7.24, and since. */
@@ -22,11 +22,11 @@ function originOf({ profile }: Router): typeof origins[number] {
 }
 
 /**
- * `/ip/service` with SSH. Its limit of sessions has an effect; whether it is disabled, its port and its addresses are
- * only stored and shown.
+ * `/ip/service` with SSH. Its limit of sessions and its addresses have an effect; whether it is disabled, and its port
+ * are only stored and shown.
  */
 export function serviceMenu(router: Router): Menu {
-  let service: Service = { id: 1, disabled: false, port: 22, address: "" };
+  let service: Service = { id: 1, disabled: false, port: 22 };
   const maxSessions = () => router.behaviours.maxSessions;
   return makeItemMenu<Service>({
     path: "ip/service",
@@ -39,7 +39,7 @@ export function serviceMenu(router: Router): Menu {
       { name: "port", read: ({ port }) => BigInt(port) },
       ...origins.map((name): ReadableProperty<Service> => ({
         name,
-        read: ({ address }) => name === originOf(router) ? address : undefined,
+        read: () => name === originOf(router) ? router.sshOrigins.join(",") : undefined,
       })),
       {
         name: "max-sessions",
@@ -51,6 +51,7 @@ export function serviceMenu(router: Router): Menu {
   }, {
     set: (_, values) => {
       service = { ...service, ...readService(values) };
+      router.sshOrigins = readOrigins(values) ?? router.sshOrigins;
       const limit = values.get("max-sessions");
       if (limit === undefined) return;
       if (!/^[1-9][0-9]{0,3}$/.test(limit)) throw Refusal.noMatch("max-sessions");
@@ -61,12 +62,17 @@ export function serviceMenu(router: Router): Menu {
 
 function readService(values: Values): Partial<Service> {
   const [disabled, port] = ["disabled", "port"].map((name) => values.get(name));
-  const address = origins.map((name) => values.get(name)).find((value) => value !== undefined);
   return {
     ...(disabled === undefined ? {} : { disabled: readYesNo("disabled", disabled) }),
     ...(port === undefined ? {} : { port: readPort("port", port) }),
-    ...(address === undefined ? {} : { address }),
   };
+}
+
+function readOrigins(values: Values): readonly string[] | undefined {
+  const name = origins.find((name) => values.get(name) !== undefined);
+  const prefixes = name && values.get(name)!.split(",").filter((one) => one !== "");
+  if (prefixes?.every(isPrefix) === false) throw Refusal.noMatch(name!);
+  return prefixes || undefined;
 }
 
 /** A package as an item of `/system/package`. */

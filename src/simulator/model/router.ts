@@ -178,6 +178,9 @@ export class Router {
     return hasRose ? [rose, system] : [system];
   }
 
+  /** Prefixes of the addresses that may open SSH connections; none means all. */
+  sshOrigins: readonly string[] = [];
+
   /** Installs or removes `rose-storage`; without it there are neither file disks nor exports. */
   setRose(state: PackageState): void {
     this.#rose = state;

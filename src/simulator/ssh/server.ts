@@ -3,6 +3,7 @@ import { type ConnectionService, RouterConnection, type SessionState } from "./c
 import type { HostKey } from "./host_key.ts";
 import { isScratchName } from "../assertions/ownership.ts";
 import { ssh2 } from "./library.ts";
+import { isFrom } from "./users.ts";
 
 /**
  * The offered algorithms: aes-gcm and aes-ctr, which a router offers too; no chacha20 and no group exchange, which do
@@ -105,6 +106,7 @@ export class SshService {
     // ssh2 reports a lost connection itself; a socket error must not end the process.
     socket.on("error", () => socket.destroy());
     if (this.#refusing) return drop(socket);
+    if (!isFrom(socket.remoteAddress ?? "", this.#service.router.sshOrigins)) return drop(socket);
     const session = ++this.#sessions;
     const { maxSessions } = this.#service.router.behaviours;
     if (this.#peers.size >= maxSessions) {

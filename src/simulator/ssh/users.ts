@@ -104,7 +104,8 @@ export function isPrefix(text: string): boolean {
   return family !== 0 && Number(length ?? 0) <= (family === 4 ? 32 : 128);
 }
 
-function isFrom(peer: string, prefixes: readonly string[]): boolean {
+/** Whether an address lies in one of the prefixes, or there are none. */
+export function isFrom(peer: string, prefixes: readonly string[]): boolean {
   if (prefixes.length === 0) return true;
   const known = new BlockList();
   for (const prefix of prefixes) {

@@ -172,7 +172,8 @@ export function assertNoImage(view: Pick<VolumeView, "files">, plan: VolumePlan)
   throw new VolumeError(
     "precondition",
     `Cannot create the volume because its image exists without a disk: volume=${plan.id} file=${image.path} ` +
-      `bytes=${image.sizeBytes}; delete the volume to remove it, or move the file away to keep its data`,
+      `bytes=${image.sizeBytes}; it may hold data: put its disk's entry back, or move the file away; if nothing of it is ` +
+      `needed, \`rds-csi audit --delete ${image.path}\` removes it`,
   );
 }
 
