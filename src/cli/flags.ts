@@ -71,14 +71,26 @@ export class FlagValues {
     this.nameOf = nameOf;
   }
 
-  /** All problems so far. */
+  /** All problems so far, each once: a flag may be read several times. */
   get problems(): readonly string[] {
-    return this.#problems;
+    return [...new Set(this.#problems)];
   }
 
   /** Adds problems that were found elsewhere. */
   addProblems(problems: readonly string[]): void {
     this.#problems.push(...problems);
+  }
+
+  /** Adds the problems of given flags that have not their form, whether or not the command uses them. */
+  checkForms(): void {
+    for (const name of this.#given.keys()) {
+      const { form, ignored } = this.#flag(name);
+      if (ignored !== undefined) continue;
+      if (form === "integer" || form === "number") this.number(name);
+      else if (form === "duration") this.durationMs(name);
+      else if (form === "switch") this.switch(name);
+      else this.text(name);
+    }
   }
 
   /** The last given value, or the default; "" when there is neither. */
@@ -170,9 +182,10 @@ export class FlagValues {
     );
   }
 
-  /** @throws {FlagError} when there are problems */
+  /** @throws {FlagError} when there are problems, of the forms too */
   assertNoProblems(): void {
-    if (this.#problems.length > 0) throw new FlagError(this.#problems);
+    this.checkForms();
+    if (this.#problems.length > 0) throw new FlagError(this.problems);
   }
 
   #flag(name: string): Flag {

@@ -52,7 +52,7 @@ Deno.test("a key that is exchanged on the router and in its file is used without
     await Deno.writeTextFile(keyFile, first.private);
     await using stack = await startStack({
       simulator: { users: [{ name: "rds-csi", authorizedKeys: [first.public] }] },
-      flags: ["--rds-key", keyFile],
+      flags: ["--rds-key", keyFile, "--rds-password-file="],
     });
     await list(stack);
     await ask(stack, "/users/rds-csi", "PATCH", { authorizedKey: second.public });

@@ -34,13 +34,7 @@ export function readDirectoryController(
   flags: FlagValues,
   hasCluster: boolean,
 ): DirectoryControllerConfig {
-  if (flags.text("config") !== "") {
-    flags.problem(
-      "config",
-      flags.text("config"),
-      "the flags of one router: --kind directory serves one share of one router",
-    );
-  }
+  refuseSeveralRouters(flags);
   const clusterId = readClusterId(flags, hasCluster);
   const router = readRouter(flags);
   return {
@@ -49,7 +43,7 @@ export function readDirectoryController(
     settings: {
       cluster: clusterId === "" ? "" : directoryMark(clusterHash(clusterId)),
       basePaths: readDirectoryFolders(flags),
-      addresses: readAddresses(flags, router.address),
+      addresses: readNfsAddresses(flags, router.address),
       settleMs: flags.durationMs("settle-time"),
     },
   };
@@ -86,7 +80,15 @@ export function readDirectoryFolders(flags: FlagValues): readonly string[] {
   return folders;
 }
 
-function readAddresses(flags: FlagValues, address: string): readonly NfsAddress[] {
+/** A share is one router's. */
+export function refuseSeveralRouters(flags: FlagValues): void {
+  const file = flags.text("config");
+  if (file === "") return;
+  flags.problem("config", file, "the flags of one router: --kind directory serves one share of one router");
+}
+
+/** The addresses of the share; problems are noted in the flags. */
+export function readNfsAddresses(flags: FlagValues, address: string): readonly NfsAddress[] {
   if (address === "") return [];
   check(flags, "rds-address", address, () => parseNfsAddresses("addresses", address));
   try {

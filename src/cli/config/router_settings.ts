@@ -5,7 +5,13 @@ import { describeNeeds } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { unexportGraceFor } from "../../router_profile/waits.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import { assertNodeId, backendClusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
+import {
+  assertNodeId,
+  backendClusterHash,
+  backendNameWords,
+  isBackendName,
+  VolumeIdPrefix,
+} from "../../volume/model/ids.ts";
 import { assertBasePath, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";
 
@@ -175,7 +181,7 @@ export function readProfileFile(
 }
 
 /** Returns the value of the flag if it is given, else the one from the router's profile. */
-function readGrace(flags: FlagValues, fromProfileMs: number | undefined): number {
+export function readGrace(flags: FlagValues, fromProfileMs: number | undefined): number {
   const name = "unexport-grace";
   if (flags.isGiven(name) || fromProfileMs === undefined) return flags.durationMs(name);
   const { most = Infinity } = routerFlags[name]!;
@@ -199,7 +205,10 @@ export function readRouter(flags: FlagValues): RouterConfig {
   return router;
 }
 
-/** Reads how to reach the router; credentials and host keys may be missing. */
+/**
+ * Reads how to reach the router; credentials and host keys may be missing. Every command that has the router's flags
+ * begins here, so that none takes what another refuses.
+ */
 export function readRouterLoosely(flags: FlagValues): RouterConfig {
   const router = {
     address: flags.required("rds-address", "for the controller"),
@@ -212,7 +221,19 @@ export function readRouterLoosely(flags: FlagValues): RouterConfig {
   };
   checkSecretFile(flags, "rds-key", router.keyFile);
   checkSecretFile(flags, "rds-password-file", router.passwordFile);
+  if (router.keyFile !== undefined && router.passwordFile !== undefined) {
+    flags.addProblems([
+      `${flags.nameOf("rds-key")} and ${
+        flags.nameOf("rds-password-file")
+      } exclude each other, with their environment ` +
+      "variables: give the one that the router takes",
+    ]);
+  }
   for (const text of router.hostKeys) checkHostKey(flags, text);
+  readKnownNodes(flags, []);
+  if (!isBackendName(flags.text("backend"))) {
+    flags.problem("backend", flags.text("backend"), backendNameWords);
+  }
   return router;
 }
 

@@ -1,12 +1,11 @@
 import { parseDocument } from "yaml";
 import { FlagValues } from "../flags.ts";
-import { isBackendName } from "../../volume/model/ids.ts";
+import { backendNameWords, isBackendName } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, isSegment, type RouterKey, routerKeys, type RoutersFile } from "./router_keys.ts";
 
 type Problem = (at: string, wording: string) => void;
 
-const nameForm = "1 to 32 characters of a-z, 0-9 and -, with a letter or digit at both ends";
 /** Parses the file of `--config`. It reports all problems at once, as far as one router's keys go. */
 export function parseRoutersFile(text: string, file: string): RoutersFile {
   const problems: string[] = [];
@@ -113,8 +112,8 @@ function textsOf({ form }: RouterKey, value: unknown): readonly string[] | undef
 
 function readName(value: unknown, at: string, problem: Problem): string {
   if (typeof value === "string" && isBackendName(value)) return value;
-  if (value === undefined) problem(`${at}.name`, `is required: ${nameForm}`);
-  else problem(`${at}.name`, `cannot be ${shownValue("name", value)}; use ${nameForm}`);
+  if (value === undefined) problem(`${at}.name`, `is required: ${backendNameWords}`);
+  else problem(`${at}.name`, `cannot be ${shownValue("name", value)}; use ${backendNameWords}`);
   return "";
 }
 

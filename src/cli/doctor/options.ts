@@ -10,8 +10,15 @@ import {
   type RouterConfig,
   type TextReader,
 } from "../config/config.ts";
+import { readGrace } from "../config/router_settings.ts";
+import { unexportGraceFor } from "../../router_profile/waits.ts";
 import { nodeFlags, routerFlags, serveFlags } from "../config/flag_tables.ts";
-import { type DriverKind, readDirectoryFolders } from "../config/directories.ts";
+import {
+  type DriverKind,
+  readDirectoryFolders,
+  readNfsAddresses,
+  refuseSeveralRouters,
+} from "../config/directories.ts";
 import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
@@ -118,6 +125,7 @@ export function readDoctorHalves(
  * with it otherwise. A probe is for one router.
  */
 function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves["named"] {
+  if (flags.text("kind") === "directory") refuseSeveralRouters(flags);
   const backends = readChosenBackends(flags, { ...config, hasCluster: true });
   const probing = readProbing(flags);
   if (probing.probe) {
@@ -202,6 +210,8 @@ export function readDoctorOptions(
     profile: readProfileFile(flags, flags.text("router-profile"), readText),
     cluster: clusterId === "" ? undefined : clusterHash(clusterId),
   };
+  readGrace(flags, unexportGraceFor(options.profile?.answers ?? {}));
+  if (kind === "directory") readNfsAddresses(flags, router.address);
   if (options.probe && (!flags.isGiven("base-path") || options.basePaths.length !== 1)) {
     flags.problem(
       "base-path",

@@ -142,6 +142,9 @@ export function isSnapshotId(id: string): boolean {
   return snapshotIdForm.test(id);
 }
 
+/** The form of a router's name, for people. */
+export const backendNameWords = "1 to 32 characters of a-z, 0-9 and -, with a letter or digit at both ends";
+
 /** Whether the text may name a router: a DNS label of at most 32 characters. */
 export function isBackendName(name: string): boolean {
   return backendNameForm.test(name);
