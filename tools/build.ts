@@ -218,7 +218,17 @@ async function main(): Promise<number> {
   print(`deno ${args.filter((arg) => arg !== "--quiet").join(" \\\n    ")}`);
   // An empty variable means unset to make, and a file without a name to the compiler.
   if (env("DENORT_BIN") === "") Deno.env.delete("DENORT_BIN");
-  await run(env("DENO_COMPILE") || Deno.execPath(), args);
+  try {
+    await run(env("DENO_COMPILE") || Deno.execPath(), args);
+  } catch (error) {
+    if (env("DENORT_BIN")) throw error;
+    const advice =
+      "If its runtime cannot be downloaded here, put a denort of the version of the compiling Deno on this " +
+      "machine, and run: make build DENORT_BIN=/path/to/denort";
+    throw new Error(`Cannot compile the executable. ${advice}.\n${(error as Error).message}`, {
+      cause: error,
+    });
+  }
   await assertMachine(join(ROOT, out), env("COMPILE_TARGET"));
   const { size } = await Deno.stat(join(ROOT, out));
   print(`${out}: ${(size / 1e6).toFixed(1)} MB, and ${MAX_BYTES / 1e6} MB is the most`);

@@ -59,7 +59,7 @@ Deno.test("allow-format reports wrong arguments, and sends nothing", async () =>
   await assert.rejects(run(stack, ["pvc-1", "--what"]), FlagError);
   await assert.rejects(
     run(stack, ["pvc-1", "--router-profile", "/nonexistent/profile.json"]),
-    (error) => error instanceof FlagError && /^--router-profile .*No such file/.test(error.message),
+    (error) => error instanceof FlagError && /^--router-profile .*no such file/.test(error.message),
   );
   assert.deepEqual(await stack.count(), before);
 });

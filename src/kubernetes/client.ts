@@ -10,7 +10,7 @@ import {
   request as httpsRequest,
   type RequestOptions as HttpsOptions,
 } from "node:https";
-import { VolumeError } from "../volume/errors.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { ClusterAccess } from "./access.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
@@ -51,7 +51,10 @@ export class KubernetesClient implements KubernetesApi {
       return new KubernetesClient(await accessTo(address), clock, maxConnections);
     } catch (error) {
       const from = "kubeconfig" in address ? address.kubeconfig : address.folder;
-      const reason = error instanceof Error ? error.message : String(error);
+      // The library and this driver's own reading trust the form of a file that a person writes.
+      const reason = error instanceof TypeError
+        ? "its content has not the form of a kubeconfig"
+        : messageOf(error);
       throw new VolumeError("invalid", `Cannot use the cluster's configuration: path=${from}: ${reason}`, {
         cause: error,
       });
@@ -94,7 +97,7 @@ export class KubernetesClient implements KubernetesApi {
       return await exchange(this.#access.server.protocol === "https:", options, body, signal);
     } catch (error) {
       const cause = signal.aborted ? signal.reason : error;
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = messageOf(cause);
       throw new ApiError(0, `Cannot reach the API server because ${reason}: ${call.method} ${call.path}`, {
         cause,
       });

@@ -123,6 +123,17 @@ for (
   const [what, change, reason] of [
     ["is empty", () => "\n", /: the file is empty$/],
     ["is another text", () => "hello", /the file is no kubeconfig/],
+    ["is no YAML", () => "token: secret\nx: [", /the file is no YAML: line=2$/],
+    ...[
+      "current-context: x\ncontexts: [null]",
+      "current-context: x\ncontexts: [{ name: x }]",
+      "clusters: [null]\ncurrent-context: x\ncontexts: [{ name: x, context: { cluster: c } }]",
+      "clusters: [{ name: c, cluster: { server: 5 } }]\ncurrent-context: x\ncontexts: [{ name: x, context: { cluster: c } }]",
+    ].map((text): [string, () => string, RegExp] => [
+      `has ${text.slice(0, 40)}`,
+      () => text,
+      /its content has not the form of a kubeconfig$|is missing$/,
+    ]),
     [
       "names a server without TLS",
       (text) => text.replace(/"server":"[^"]*"/, '"server":"http://h:8080"'),
@@ -188,7 +199,7 @@ Deno.test("request() logs in with a pod's token as it is now, and trusts only th
     );
   try {
     // Neither of the two files is there, and both are read at once.
-    await refused(0, `open '${folder}/`);
+    await refused(0, `there is no such file: ${folder}/`);
     for (const token of ["first", "renewed"]) {
       api.token = token;
       await write("token", `${token}\n`);

@@ -1,4 +1,4 @@
-import { VolumeError } from "../volume/errors.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
 import type {
   DetachedNodes,
@@ -169,7 +169,7 @@ export async function readClusterUid(api: KubernetesApi, clock: Clock, signal: A
       signal.throwIfAborted();
       if (attempt < attempts) await clock.sleep(pauseMs, signal);
       else {
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = messageOf(error);
         throw new VolumeError(
           "unavailable",
           `Cannot tell which cluster this is because its API server does not say: ${reason}; set --cluster-id, or let the ` +

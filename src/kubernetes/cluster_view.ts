@@ -1,4 +1,4 @@
-import { VolumeError } from "../volume/errors.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import { publishedCounter } from "../volume/model/publish_context.ts";
 import type {
   ClusterAttachment,
@@ -219,7 +219,7 @@ export class KubernetesClusterView implements ClusterView {
     } catch (cause) {
       signal.throwIfAborted();
       if (VolumeError.is(cause)) throw cause;
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = messageOf(cause);
       throw new VolumeError("unavailable", `Cannot ask the cluster what it uses because ${reason}`, {
         cause,
       });

@@ -1,3 +1,4 @@
+import { messageOf } from "../volume/errors.ts";
 import { limitSignal } from "../async/deadline.ts";
 import { SingleFlight } from "../async/single_flight.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
@@ -55,7 +56,7 @@ export class CsiNodes implements NodeDirectory {
       await this.#list();
       return this.#known.has(nodeId);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       this.#options.warn("cannot ask the cluster for its nodes; assuming that the node exists", {
         node: nodeId,
         reason,
@@ -78,7 +79,7 @@ export class CsiNodes implements NodeDirectory {
       return parseNode(await api.request<RawNode>({ method: "GET", path, signal: limited.signal })).machine;
     } catch (error) {
       signal.throwIfAborted();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       warn("cannot ask the cluster for a node's machine; skipping the comparison", { node: nodeId, reason });
       return undefined;
     }

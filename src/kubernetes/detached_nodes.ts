@@ -1,5 +1,5 @@
 import { limitSignal } from "../async/deadline.ts";
-import { VolumeError } from "../volume/errors.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import { nodeDigest } from "../volume/model/record.ts";
 import type { DetachedNode, DetachedNodes } from "../volume/ports/cluster_ports.ts";
 import type { Clock } from "../volume/ports/system.ts";
@@ -44,7 +44,7 @@ export class KubernetesDetachedNodes implements DetachedNodes {
       return await this.#reasonAgainst(detached, limited.signal);
     } catch (error) {
       signal.throwIfAborted();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       return `the cluster does not say whether it uses the volume: ${reason}`;
     }
   }

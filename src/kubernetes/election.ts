@@ -1,3 +1,4 @@
+import { messageOf } from "../volume/errors.ts";
 import { limitSignal } from "../async/deadline.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError } from "./api.ts";
@@ -238,7 +239,7 @@ export class Election {
 
   /** Logs each reason once. */
   #complain(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     if (reason === this.#complaint) return;
     this.#complaint = reason;
     this.#options.report("cannot take part in the leader election", { reason });

@@ -1,3 +1,4 @@
+import { messageOf } from "../volume/errors.ts";
 import { digest } from "../volume/model/digest.ts";
 import { printable } from "../volume/model/printable.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
@@ -224,7 +225,7 @@ export class EventRecorder implements ControllerEvents {
   #complain(error: unknown): void {
     if (this.#complained) return;
     this.#complained = true;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     this.#options.warn("cannot write events on the cluster's objects", { waiting: this.pending, reason });
   }
 }

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Cluster, KubeConfig } from "@kubernetes/client-node";
-import { parse } from "yaml";
+import { parse, YAMLParseError } from "yaml";
 import type { ClusterAccess } from "./access.ts";
 
 /**
@@ -16,7 +16,7 @@ export function kubeconfigAccess(path: string): ClusterAccess {
   const text = readFileSync(path, "utf-8");
   if (text.trim() === "") throw new Error("the file is empty");
   const config = new KubeConfig();
-  const content: unknown = parse(text);
+  const content = parseYaml(text);
   if (typeof content !== "object" || content === null) throw new Error("the file is no kubeconfig");
   config.loadFromFile(path);
   const cluster = config.getCurrentCluster();
@@ -39,6 +39,16 @@ export function kubeconfigAccess(path: string): ClusterAccess {
       options.headers = { ...options.headers as Record<string, string>, Authorization: `Bearer ${token}` };
     },
   };
+}
+
+/** The library's message quotes the text, which holds credentials. */
+function parseYaml(text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof YAMLParseError)) throw error;
+    throw new Error(`the file is no YAML: line=${error.linePos?.[0].line ?? 1}`, { cause: error.code });
+  }
 }
 
 /** The library would refuse every request to a server without TLS, in words of its own. */

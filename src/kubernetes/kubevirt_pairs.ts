@@ -1,4 +1,4 @@
-import { VolumeError } from "../volume/errors.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import type { MigrationPair, MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import { reasonKubeletIsSilent } from "../volume/rules/detached_nodes.ts";
@@ -35,7 +35,7 @@ export function kubevirtPairs(options: KubevirtPairsOptions): MigrationPairs {
         return await reasonAgainst(options, pair, signal);
       } catch (error) {
         signal.throwIfAborted();
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = messageOf(error);
         throw new VolumeError(
           "unavailable",
           `Cannot tell whether two nodes may share the volume because the cluster does not say who uses it: ` +

@@ -1,3 +1,4 @@
+import { messageOf } from "../volume/errors.ts";
 import { Semaphore } from "../async/semaphore.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
 
@@ -27,7 +28,7 @@ export class LimitedApi implements KubernetesApi {
     try {
       await this.#atOnce.acquire(signal);
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = messageOf(cause);
       throw new ApiError(0, `Cannot reach the API server because ${reason}: ${method} ${path}`, { cause });
     }
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import { csiNodesPath, listKept, type Metadata, parseCsiNode, type RawCsiNode } from "./objects.ts";
@@ -75,7 +76,7 @@ export class StartupTaint {
       this.#complaint = undefined;
     } catch (error) {
       if (signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (reason !== this.#complaint) {
         this.#options.warn("cannot remove the start-up taint from nodes; retrying", {
           taint: this.#options.key,

@@ -1,3 +1,4 @@
+import { messageOf } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
 import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/ports/projection.ts";
 import type { OwnedVolume, VolumeRecord } from "../volume/model/record.ts";
@@ -190,7 +191,7 @@ export class AnnotationProjection implements VolumeProjection {
   #complain(id: string, error: unknown): void {
     if (this.#complained) return;
     this.#complained = true;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     const fields = { volume: id, waiting: this.#waiting.size + 1, reason };
     this.#options.warn("cannot write the volume's holders to its PersistentVolume; retrying", fields);
   }

@@ -1,5 +1,5 @@
 import { duringCall } from "../async/deadline.ts";
-import { VolumeError } from "../volume/errors.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { Command } from "./commands.ts";
 import { encodeCommand, encodeInitRequest, parseTargetPdu, PduSplitter, type TargetPdu } from "./pdu.ts";
@@ -217,5 +217,5 @@ export class Queue implements AsyncDisposable {
 }
 
 function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

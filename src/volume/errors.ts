@@ -52,9 +52,54 @@ export function isRetried(error: unknown): boolean {
   return VolumeError.is(error) && retriedKinds.has(error.kind);
 }
 
-/** Returns the message of a thrown error; any other thrown value as a string. */
+/**
+ * Returns the message of a thrown error; any other thrown value as a string. The runtime's messages about files and
+ * permissions are put into words for people, because they name flags that no executable has.
+ */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
+  // An error with a code and words of its own says more than the code.
+  const isOfRuntime = Object.hasOwn(fileFailures, error.name) || error.message.startsWith(`${code}: `);
+  const words = error.name === "NotCapable"
+    ? describeRefusal(error.message)
+    : isOfRuntime
+    ? fileFailures[code]
+    : undefined;
+  if (words === undefined) return error.message;
+  const subject = /(?:access to |, \w+ |: \w+ )["']([^"']+)["']/.exec(error.message)?.[1];
+  return subject === undefined ? words : `${words}: ${subject}`;
+}
+
+/** By the codes of Node's errors and the names of Deno's. */
+const fileFailures: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  NotFound: "there is no such file",
+  EACCES: "this process has no right to it",
+  EPERM: "this process has no right to it",
+  PermissionDenied: "this process has no right to it",
+  EISDIR: "it is a folder",
+  IsADirectory: "it is a folder",
+  ENOTDIR: "a part of its path is no folder",
+  NotADirectory: "a part of its path is no folder",
+};
+
+/** Folders in which every executable may read the files that a person gives it, and the one in which it may write. */
+export const foldersForFiles = { read: ["/etc/rds-csi", "/tmp"], write: ["/tmp"] } as const;
+
+/** An executable has its permissions inside. */
+function describeRefusal(message: string): string {
+  const kind = /^Requires (\w+) access/.exec(message)?.[1];
+  switch (kind) {
+    case "read":
+      return `this executable may not read there; copy the file to ${foldersForFiles.read.join(" or ")}`;
+    case "write":
+      return `this executable may not write there; use ${foldersForFiles.write.join(" or ")}`;
+    case "net":
+      return "this executable may not reach it, by the ALLOW_NET of its build";
+    default:
+      return "the permissions of this executable exclude it";
+  }
 }
 
 /** Options of {@linkcode VolumeError}. */

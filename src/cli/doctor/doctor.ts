@@ -16,7 +16,7 @@ import { type Progress, withProgress } from "../progress.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { openTransport } from "../serve/router.ts";
 import { discover } from "../../nvme/discover.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
 import type { HostSide, ProbeOptions } from "../../doctor/probe/question.ts";
 import { prepareReboot, probeRouter } from "../../doctor/probe/probe.ts";
@@ -239,7 +239,14 @@ export async function runProbe(
   const text = formatProfile(profile, unanswered);
   if (options.output === "") io.out(text.trimEnd());
   else {
-    await adapters.writeText(options.output, text);
+    try {
+      await adapters.writeText(options.output, text);
+    } catch (error) {
+      // Three minutes of questions are not lost.
+      io.out(text.trimEnd());
+      io.err(`probe: not written to ${options.output}: ${messageOf(error)}; the profile is printed instead`);
+      return exitCodes.failed;
+    }
     io.err(`probe: written to ${options.output}; use it with --router-profile ${options.output}`);
   }
   return exitCodes.ok;

@@ -1,3 +1,4 @@
+import { messageOf } from "../../volume/errors.ts";
 import type { CallRecord } from "../../csi/server/access_log.ts";
 import type { RegistrationEvents } from "../../csi/server/registration_keeper.ts";
 import { wireStatus } from "../../csi/server/grpc_status.ts";
@@ -212,7 +213,7 @@ class ServedTelemetry implements Telemetry {
       return server.url;
     } catch (error) {
       const { hostname, port } = address;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       log.error("cannot serve metrics", { hostname, port, reason, flag: `--${flag}` });
       return undefined;
     }

@@ -1,5 +1,5 @@
 import type { Logger } from "../../telemetry/log.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { type GrpcCodeName, isFault } from "./grpc_status.ts";
 import { METHOD_MESSAGES, SECRET_FIELDS } from "../generated/secrets.ts";
 
@@ -51,7 +51,7 @@ function errorFields({ code, error }: CallRecord): Record<string, unknown> {
   if (isFault(code)) return { error: error instanceof Error ? error : String(error) };
   const causes = causeMessages(error);
   return {
-    error: error instanceof Error ? error.message : String(error),
+    error: messageOf(error),
     ...(causes.length === 0 ? {} : { causes }),
   };
 }

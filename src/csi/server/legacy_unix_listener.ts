@@ -1,3 +1,4 @@
+import { messageOf } from "../../volume/errors.ts";
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
@@ -54,7 +55,7 @@ export function listenLegacy(path: string, server: Server, clock: Clock, log: Lo
       const pair = await innerPair(clock);
       await carry(outer, pair, () => injector.injectConnection(pair.accepted));
     } catch (error) {
-      log.debug("connection ended", { error: error instanceof Error ? error.message : String(error) });
+      log.debug("connection ended", { error: messageOf(error) });
     } finally {
       open.delete(outer);
       close(outer);

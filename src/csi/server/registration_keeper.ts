@@ -1,5 +1,5 @@
 import type { Logger } from "../../telemetry/log.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ServedRegistration } from "./registration.ts";
 
@@ -122,7 +122,7 @@ export class RegistrationKeeper {
   #complain(error: unknown): void {
     if (this.#complained) return;
     this.#complained = true;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     this.#options.log.warn("cannot register the driver with the kubelet now", { reason });
   }
 }

@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { Random } from "../../volume/ports/system.ts";
 import { TEMPORARY_NAME_BYTES } from "./endpoint.ts";
 
@@ -71,7 +71,7 @@ async function dial(path: string): Promise<string> {
     if (error instanceof Deno.errors.ConnectionRefused || error instanceof Deno.errors.NotFound) {
       return "refused";
     }
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

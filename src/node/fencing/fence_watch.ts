@@ -1,4 +1,4 @@
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { FenceResult } from "../../volume/rules/fence.ts";
 import type { CallContext, Random } from "../../volume/ports/system.ts";
 import { type StagingState, withMissed } from "../../volume/model/staging_state.ts";
@@ -210,7 +210,7 @@ export class FenceWatch {
       this.#reported.delete(key);
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (this.#reported.get(key) === reason) return;
       this.#reported.set(key, reason);
       this.#options.deps.notes?.warn("cannot check for fenced volumes", { of: what, reason });

@@ -1,5 +1,5 @@
 import { SingleFlight } from "../../async/single_flight.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
@@ -122,7 +122,7 @@ async function failureOf(
   } catch (error) {
     context.signal.throwIfAborted();
     if (VolumeError.is(error)) return error.message;
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

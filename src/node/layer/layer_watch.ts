@@ -1,6 +1,6 @@
 import { Semaphore } from "../../async/semaphore.ts";
 import { withDeadline } from "../../async/deadline.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { nqnOfMapUuid } from "../../volume/model/device_layer.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { ConnectionSettings, StagingState } from "../../volume/model/staging_state.ts";
@@ -354,5 +354,5 @@ export class LayerWatch {
 }
 
 function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -1,5 +1,5 @@
 import { limitCall } from "../../async/deadline.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long undoing may take. It goes on after the caller has gone away, but not forever. */
@@ -24,7 +24,7 @@ export class Undo {
       try {
         await step(context);
       } catch (error) {
-        failures.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+        failures.push(`${name}: ${messageOf(error)}`);
       }
     }
     return failures;
@@ -52,7 +52,7 @@ export async function withUndo<T>(
     using limited = limitCall(clock, own, undoMs, late);
     const failures = await undo.run(limited.context);
     if (failures.length === 0) throw error;
-    const first = error instanceof Error ? error.message : String(error);
+    const first = messageOf(error);
     const kind = VolumeError.is(error, "busy") ? "busy" : "unavailable";
     throw new VolumeError(kind, `${first}; and it could not be undone: ${failures.join("; ")}`, {
       cause: error,

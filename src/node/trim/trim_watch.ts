@@ -1,5 +1,5 @@
 import { runLimited } from "../../async/deadline.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { TrimOutcome } from "../../volume/ports/node_events.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
@@ -152,5 +152,5 @@ function isTrimmable({ kind, readOnly, staged }: StagingState): boolean {
 }
 
 function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { duringCall } from "../../async/deadline.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import type { PathAddress } from "./nvme_tool.ts";
@@ -50,7 +50,7 @@ async function lookUp(
     return (await duringCall(resolve(name), context.signal)).filter((address) => isIP(address) > 0);
   } catch (error) {
     if (VolumeError.is(error)) throw error;
-    unknown.push(`name=${name}: ${error instanceof Error ? error.message : String(error)}`);
+    unknown.push(`name=${name}: ${messageOf(error)}`);
     return [];
   }
 }

@@ -2,7 +2,7 @@ import type { Buffer } from "node:buffer";
 import { Socket } from "node:net";
 import ssh2 from "ssh2";
 import type { Client, ClientChannel, ConnectConfig } from "ssh2";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
 import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
@@ -148,7 +148,7 @@ class Ssh2Connection implements SshConnection {
         });
       } catch (error) {
         // Thrown before anything is written: the socket is gone.
-        resolve({ state: "not-run", reason: error instanceof Error ? error.message : String(error) });
+        resolve({ state: "not-run", reason: messageOf(error) });
       }
     });
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
 
 /** How one exec request ended. */
@@ -82,7 +83,7 @@ async function openInTime(open: () => Promise<SshTransport>, signal: AbortSignal
   try {
     return await Promise.race([open(), aborted]);
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new ConnectError(`its credentials cannot be used: ${reason}`, { lasting: true, cause });
   } finally {
     signal.removeEventListener("abort", onAbort);
