@@ -27,8 +27,9 @@ for (const [name, command] of Object.entries(commands)) {
         assert.ok(text.split("\n").includes(line), line);
       }
       assert.equal(/^ {2}3 {2}/m.test(text), command.exits?.unknown !== undefined);
-      for (const [flag, { ignored }] of Object.entries(await command.flags())) {
-        if (ignored === undefined) assert.match(text, new RegExp(`^  --${flag}\\b`, "m"), flag);
+      for (const [flag, { ignored, hidden }] of Object.entries(await command.flags())) {
+        const isShown = ignored === undefined && hidden !== true;
+        assert.equal(new RegExp(`^  --${flag}\\b`, "m").test(text), isShown, flag);
       }
     }
   });

@@ -10,6 +10,8 @@ export interface Flag {
   readonly key?: string;
   /** Other names of it on the command line, without the dashes. */
   readonly aliases?: readonly string[];
+  /** Whether the help leaves it out: it is taken, and what it sets does not matter to the command. */
+  readonly hidden?: boolean;
   /** Why the flag has no effect, as a clause, for a warning when it is given. */
   readonly ignored?: string;
   /** The default in its written form; left out when there is none. */
@@ -98,7 +100,7 @@ export class FlagValues {
     const value = this.list(name).at(-1) ?? "";
     const { choices } = this.#flag(name);
     if (choices !== undefined && value !== "" && !choices.includes(value)) {
-      this.problem(name, value, `one of ${choices.join(", ")}`);
+      this.problem(name, value, `one of ${choices.join(", ")}${didYouMean(value, choices)}`);
     }
     return value;
   }
@@ -151,18 +153,14 @@ export class FlagValues {
     return least;
   }
 
-  /** A duration in milliseconds, written as `250ms`, `10s`, `5m` or `1h`. */
+  /** A duration in milliseconds, written as `250ms`, `10s`, `5m`, `1h` or `1h30m`. */
   durationMs(name: string): number {
     const { least = 0, most = Infinity } = this.#flag(name);
     const value = this.text(name);
-    const match = /^([0-9]{1,9})(ms|s|m|h)$/.exec(value);
-    const unit = match?.[2] as "ms" | "s" | "m" | "h" | undefined;
-    const ms = unit === undefined
-      ? NaN
-      : Number(match![1]) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit];
+    const ms = parseDuration(value);
     if (ms >= least && ms <= most) return ms;
-    const bound = (least === 0 ? "" : `, at least ${least / 1000}s`) +
-      (most === Infinity ? "" : `, at most ${most / 1000}s`);
+    const bound = (least === 0 ? "" : `, at least ${formatDuration(least)}`) +
+      (most === Infinity ? "" : `, at most ${formatDuration(most)}`);
     this.problem(name, value, `a duration such as 250ms, 10s, 5m or 1h${bound}`);
     return least;
   }
@@ -193,6 +191,27 @@ export class FlagValues {
     if (flag === undefined) throw new TypeError(`Cannot read a flag that was never declared: --${name}`);
     return flag;
   }
+}
+
+/** The units of a duration in milliseconds, the largest first, as Go and Kubernetes write them. */
+const durationUnits = [["h", 3_600_000], ["m", 60_000], ["s", 1000], ["ms", 1]] as const;
+
+/** A duration in milliseconds; NaN for a text of another form. */
+function parseDuration(text: string): number {
+  const match = /^(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?$/.exec(text);
+  if (match === null || text === "") return NaN;
+  return durationUnits.reduce((sum, [, ms], at) => sum + Number(match[at + 1] ?? 0) * ms, 0);
+}
+
+/** A duration as a person writes it, such as `1h` or `1h30m`. */
+function formatDuration(ms: number): string {
+  let rest = ms;
+  const parts = durationUnits.map(([unit, size]) => {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    return count === 0 ? "" : `${count}${unit}`;
+  });
+  return parts.join("") || "0s";
 }
 
 /** Parses a command line and the environment by a table. Problems are kept until `assertNoProblems()`. */
@@ -294,7 +313,7 @@ function namesOf(table: FlagTable): ReadonlyMap<string, string> {
 
 /** The flags of a table as help text, one paragraph each. */
 export function describeFlags(table: FlagTable): string {
-  const used = Object.entries(table).filter(([, flag]) => flag.ignored === undefined);
+  const used = Object.entries(table).filter(([, flag]) => flag.ignored === undefined && flag.hidden !== true);
   return used.map(([name, flag]) => {
     const form = flag.form === "switch" ? "" : ` ${flag.choices?.join("|") ?? flag.form.toUpperCase()}`;
     const notes = [

@@ -114,7 +114,12 @@ Deno.test("a flag without effect is accepted, warned about, and left out of the 
   assert.doesNotMatch(describeFlags(table), /--old/);
 });
 
-for (const [text, ms] of [["0s", 0], ["250ms", 250], ["10s", 10_000], ["1m", 60_000]] as const) {
+for (
+  const [text, ms] of [["0s", 0], ["250ms", 250], ["10s", 10_000], ["1m", 60_000], ["0m10s", 10_000], [
+    "10s250ms",
+    10_250,
+  ]] as const
+) {
   Deno.test(`durationMs() reads ${text}`, () => assert.equal(read(["--wait", text]).durationMs("wait"), ms));
 }
 
@@ -144,7 +149,7 @@ const wrong: readonly (readonly [args: readonly string[], names: RegExp])[] = [
   [["--factor", "NaN"], /--factor/],
   [["--wait", "10"], /--wait .*10s, 5m/],
   [["--wait", "-1s"], /--wait/],
-  [["--wait", "61s"], /--wait .*at most 60s/],
+  [["--wait", "61s"], /--wait .*at most 1m/],
   [["--wait", "999999999h"], /--wait/],
   [["--loud=maybe"], /--loud .*true or false/],
   [["--name"], /--name needs a value/],

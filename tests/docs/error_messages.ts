@@ -10,23 +10,15 @@ export interface MessageStart {
   readonly file: string;
 }
 
-/** Returns every message "Cannot …" in the sources of the rules and actions. */
-export function messagesInSources(): readonly MessageStart[] {
-  return messagesBelow(["src/volume", "src/controller", "src/node"]);
-}
+/** A person gets no message of it, but the words of a router. */
+const withoutPage = ["simulator"];
 
-/** Returns the messages of the adapters, and of deadlines. */
-export function messagesOfAdapters(): readonly MessageStart[] {
-  return messagesBelow([
-    "src/async",
-    "src/csi",
-    "src/device_mapper",
-    "src/routeros",
-    "src/filesystem",
-    "src/nvme",
-    "src/nfs",
-    "src/kubernetes",
-  ]);
+/** Returns every message "Cannot …" of the sources that a person can get. */
+export function messagesInSources(): readonly MessageStart[] {
+  const folders = [...Deno.readDirSync(join(projectRoot, "src"))].filter(({ name, isDirectory }) =>
+    isDirectory && !withoutPage.includes(name)
+  );
+  return messagesBelow(folders.map(({ name }) => `src/${name}`).toSorted());
 }
 
 function messagesBelow(folders: readonly string[]): readonly MessageStart[] {
@@ -44,10 +36,12 @@ export function sourcesBelow(folder: string): string[] {
   }).toSorted();
 }
 
-/** Returns the starts of the messages in one file's text. */
+/** Returns the starts of the messages in one file's text, without those of a `TypeError`: they are for developers. */
 export function messagesIn(source: string): readonly string[] {
   const code = source.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
-  return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => messageStart(literalAt(code, index)));
+  return [...code.matchAll(/(new TypeError\(\s*)?["`](?=Cannot )/g)].flatMap((
+    { 0: whole, 1: developers, index },
+  ) => developers === undefined ? [messageStart(literalAt(code, index + whole.length - 1))] : []);
 }
 
 /** Returns the start of a message as the page shows it: the text up to its details. */

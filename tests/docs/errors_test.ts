@@ -1,25 +1,46 @@
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 import { wireStatus } from "../../src/csi/server/grpc_status.ts";
-import { messagesIn, messagesInSources, messagesOfAdapters, messageStart } from "./error_messages.ts";
+import { messagesIn, messagesInSources, messageStart, sourcesBelow } from "./error_messages.ts";
 import { readPage } from "./pages.ts";
+import { join } from "node:path";
+import { projectRoot } from "../support/parts.ts";
 
 const page = readPage("docs/reference/errors.md").text.replace(/\s+/g, " ");
 
 /** The messages on the page, as it writes them. */
 const shown: readonly string[] = [...page.matchAll(/`(Cannot [^`]+)`/g)].map(([, text]) => text!);
 
-Deno.test("every message of the rules and actions is on the page of errors", () => {
+Deno.test("every message that a person can get is on the page of errors", () => {
   const known = new Set(shown);
   const missing = messagesInSources().filter(({ text }) => !known.has(text));
   assert.deepEqual(missing.map(({ text, file }) => `${file}: ${text}`), []);
 });
 
 Deno.test("every message on the page of errors occurs in the sources", () => {
-  const known = [...messagesInSources(), ...messagesOfAdapters()].map(({ text }) => text);
+  const known = messagesInSources().map(({ text }) => text);
   const stale = shown.filter((text) => !known.includes(text));
   assert.deepEqual(stale, []);
   assert(shown.length > 100);
+});
+
+Deno.test("the messages are looked for in every folder of the sources but the simulator's", () => {
+  const files = new Set(messagesInSources().map(({ file }) => file));
+  const all = sourcesBelow("src").filter((file) => !file.startsWith("src/simulator/"));
+  const unread = all.filter((file) =>
+    !files.has(file) && messagesIn(Deno.readTextFileSync(join(projectRoot, file))).length > 0
+  );
+  assert.deepEqual(unread, []);
+  for (
+    const start of [
+      "Cannot mount at",
+      "Cannot listen on",
+      "Cannot probe the router in that folder",
+      "Cannot use the cluster's configuration",
+    ]
+  ) {
+    assert.ok(messagesInSources().some(({ text }) => text.startsWith(start)), start);
+  }
 });
 
 Deno.test("the page of errors has the code of every kind", () => {
@@ -55,6 +76,7 @@ Deno.test("messagesIn() finds messages in every form, and cuts off their details
     messagesIn(
       [
         '/** Text: "Cannot be found here" */',
+        'throw new TypeError("Cannot be a message for people");',
         'throw new VolumeError("busy", "Cannot do it");',
         "throw new VolumeError(`Cannot ${verb} the volume because it is ${a ? `${b}` : c} now: volume=${id}`);",
         '  `Cannot go on because there is ` +\n    `no way: why=${why}; ` + "try again",',

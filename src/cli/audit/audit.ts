@@ -222,18 +222,29 @@ function shownFindings({ findings }: Audit, foreign: boolean): readonly AuditFin
 
 /** An audit as lines of aligned columns. */
 function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
-  const rows = shownFindings(audit, foreign).map((one) => [
-    auditKinds[one.kind],
-    one.kind,
-    one.id,
-    ageOf(one, nowMs),
-    one.kept === undefined ? "yes" : "no",
-    one.path,
-    one.kept === undefined ? one.found : `${one.found} (kept: ${one.kept})`,
+  const shown = shownFindings(audit, foreign);
+  const [header, ...rows] = alignColumns([
+    ["STATE", "KIND", "ID", "AGE", "DELETABLE"],
+    ...shown.map((one) => [
+      auditKinds[one.kind],
+      one.kind,
+      one.id,
+      ageOf(one, nowMs),
+      one.kept === undefined ? "yes" : "no",
+    ]),
   ]);
-  const header = ["STATE", "KIND", "ID", "AGE", "DELETABLE", "PATH", "FOUND"];
+  // Paths and reasons are long: below their row they fit into a terminal.
+  const lines = rows.flatMap((row, at) => {
+    const { path, found, kept } = shown[at]!;
+    return [
+      row,
+      ...[path, kept === undefined ? found : `${found} (kept: ${kept})`].flatMap((text) =>
+        text === "" ? [] : [`  ${text}`]
+      ),
+    ];
+  });
   return [
-    ...rows.length === 0 ? [] : alignColumns([header, ...rows]),
+    ...lines.length === 0 ? [] : [header!, ...lines],
     ...foreignLines(audit),
     ...audit.reasonAgainstAge === undefined ? [] : [`nothing is deleted by age: ${audit.reasonAgainstAge}`],
     summary(audit),

@@ -77,7 +77,14 @@ Deno.test("audit names what has no owner, counts other owners' disks, and delete
     );
     assert.deepEqual(deleted, []);
     const { out } = await audit(stack);
-    assert.match(out, /warning +image-without-disk +pvc-lone +- +no .*\(kept: no cluster was asked/);
+    assert.match(
+      out,
+      /warning +image-without-disk +pvc-lone +- +no\n {2}\S+\n {2}.*\(kept: no cluster was asked/,
+    );
+    assert.ok(
+      out.split("\n").slice(0, -2).every((line) => line.length <= 120),
+      "a line fits into a terminal",
+    );
     assert.match(out, /of other or unknown owners, left alone \(--foreign lists them\): 1 no-record/);
     assert.match((await audit(stack, "--foreign")).out, /note +no-record +precious/);
   });

@@ -114,6 +114,10 @@ export function readServeConfig(
   const flags = readFlags(serveFlags, args, env);
   const mode = readMode(flags);
   const kind = flags.text("kind") as DriverKind;
+  // What is required depends on them: with a wrong one most other problems would be none.
+  if (!["mode", "kind"].every((name) => serveFlags[name]!.choices!.includes(flags.text(name)))) {
+    flags.assertNoProblems();
+  }
   if (flags.text("config") !== "" && flags.isGiven("backend")) {
     flags.addProblems(["--backend has to be omitted because --config names each router"]);
   }

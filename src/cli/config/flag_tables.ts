@@ -140,7 +140,13 @@ export const routerFlags: FlagTable = {
 };
 
 /** Flags of a command about one volume, which may be named by its object in the cluster. */
-export const volumeFlags: FlagTable = { ...routerFlags, kubeconfig: clusterFlags["kubeconfig"]! };
+export const volumeFlags: FlagTable = {
+  ...routerFlags,
+  // These are about making volumes.
+  overcommit: { ...routerFlags["overcommit"]!, hidden: true },
+  "known-node": { ...routerFlags["known-node"]!, hidden: true },
+  kubeconfig: clusterFlags["kubeconfig"]!,
+};
 
 /** The most that slot and epoch add to the prefix of an NQN: `:<32 characters>:<9 digits>-<8 digits>`. */
 export const maxNqnTailBytes = 52;

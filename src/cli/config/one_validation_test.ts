@@ -97,3 +97,45 @@ for (const [entry, problem] of inFile) {
     }
   });
 }
+
+const serve = (args: readonly string[]) =>
+  readServeConfig(["--mode", "controller", "--kubernetes", "off", ...args], none);
+
+function problemsOf(args: readonly string[]): readonly string[] {
+  try {
+    serve(args);
+    return [];
+  } catch (error) {
+    assert.ok(error instanceof FlagError);
+    return error.problems;
+  }
+}
+
+for (
+  const [args, problem] of [
+    [
+      ["--mode", "controler"],
+      /^--mode cannot be "controler"; use one of controller, node, all; did you mean controller\?$/,
+    ],
+    [["--mode", "Node"], /^--mode cannot be "Node"; .*did you mean node\?$/],
+    [
+      ["--kind", "directories"],
+      /^--kind cannot be "directories"; use one of block, directory; did you mean directory\?$/,
+    ],
+    [[...controller, "--leader-election=maybe"], /^--leader-election cannot be "maybe"; use true or false$/],
+    [[...controller, "--reconcile", "dryrun"], /^--reconcile .*did you mean dry-run\?$/],
+    [[...controller, "--audit-interval", "90"], /^--audit-interval .*at most 168h$/],
+    [[...controller, "--reconcile-grace", "30s"], /^--reconcile-grace .*at least 1m, at most 24h$/],
+  ] as const
+) {
+  Deno.test(`readServeConfig() says one thing about ${args.slice(-2).join(" ")}`, () => {
+    const problems = problemsOf(args);
+    assert.equal(problems.length, 1, problems.join("\n"));
+    assert.match(problems[0]!, problem);
+  });
+}
+
+Deno.test("readServeConfig() reads a duration of several units, as Go and Kubernetes write them", () => {
+  const { settings } = serve([...controller, "--settle-time", "0h45m30s"]).routers[0]!;
+  assert.equal(settings.settleMs, 2_730_000);
+});

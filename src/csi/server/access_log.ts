@@ -18,11 +18,12 @@ export interface CallRecord {
 }
 
 /**
- * Writes the one line of a call: changing calls at info, all others at debug, and a fault of this driver at error for
- * every method.
+ * Writes the one line of a call: changing calls at info, or at warn when they failed, all others at debug, and a fault
+ * of this driver at error for every method.
  */
 export function logCall(log: Logger, record: CallRecord): void {
-  const level = isFault(record.code) ? "error" : record.changing ? "info" : "debug";
+  const ofChange = record.code === "OK" ? "info" : "warn";
+  const level = isFault(record.code) ? "error" : record.changing ? ofChange : "debug";
   log[level]("call", () => ({ ...callFields(record), ...errorFields(record) }));
 }
 

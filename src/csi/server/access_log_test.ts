@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { SECRET_FIELDS } from "../generated/secrets.ts";
-import { redactRequest } from "./access_log.ts";
+import { type CallRecord, logCall, redactRequest } from "./access_log.ts";
+import type { Logger } from "../../telemetry/log.ts";
 
 Deno.test("redactRequest() keeps public fields and redacts those marked secret", () => {
   const request = {
@@ -55,3 +56,37 @@ Deno.test("redactRequest() redacts every field that the specification marks, in 
     );
   }
 });
+
+const levels: readonly (readonly [code: CallRecord["code"], changing: boolean, level: string])[] = [
+  ["OK", true, "info"],
+  ["OK", false, "debug"],
+  ["UNAVAILABLE", true, "warn"],
+  ["FAILED_PRECONDITION", true, "warn"],
+  ["NOT_FOUND", false, "debug"],
+  ["INTERNAL", true, "error"],
+  ["INTERNAL", false, "error"],
+];
+
+for (const [code, changing, level] of levels) {
+  Deno.test(`logCall() logs ${code} of a call that ${changing ? "changes something" : "reads"} at ${level}`, () => {
+    const logged: string[] = [];
+    const at = (name: string) => () => void logged.push(name);
+    const log: Logger = {
+      debug: at("debug"),
+      info: at("info"),
+      warn: at("warn"),
+      error: at("error"),
+      with: () => log,
+    };
+    logCall(log, {
+      requestId: "1",
+      path: "/x",
+      changing,
+      volumeId: undefined,
+      code,
+      durationMs: 1,
+      error: undefined,
+    });
+    assert.deepEqual(logged, [level]);
+  });
+}

@@ -180,14 +180,21 @@ function describe({ address, port }: TargetAddress): string {
   return `${address} port ${port}`;
 }
 
+const silences = {
+  refused: "refuses the connection",
+  silent: "does not answer",
+  unresolved: "has no address",
+  failed: "cannot be reached",
+} as const;
+
 /** A target without exports does not listen. */
 function judgeSilence(
   at: TargetAddress,
   reach: Exclude<Reach, { readonly state: "open" }>,
   staged: readonly StagingState[],
 ): Finding {
-  const found = `${describe(at)} is ${reach.state}: ${reach.reason}`;
-  const fix = nodeFixes.targetSilent();
+  const found = `${describe(at)} ${silences[reach.state]}: ${reach.reason}`;
+  const fix = reach.state === "unresolved" ? nodeFixes.targetAddress() : nodeFixes.targetSilent();
   if (reach.state !== "refused" || staged.length > 0) return problem(targetName, found, fix);
   return warning(targetName, `${found}; the router listens only while it exports a volume`, fix);
 }

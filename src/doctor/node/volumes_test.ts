@@ -56,8 +56,24 @@ const targets: readonly (readonly [
   ["a target that offers nothing, with nothing staged", false, open, [], "ok", /host 0 of/],
   ["a withdrawn export", true, open, [], "warning", /not what is staged here: nqn\./],
   ["a log that cannot be read", false, open, new Error("cut"), "problem", /log cannot be read: cut$/],
-  ["a silent target", false, silent, [], "problem", /is silent: no answer/],
-  ["a refusing target of what is staged", true, refused, [], "problem", /is refused: /],
+  ["a silent target", false, silent, [], "problem", /does not answer: no answer/],
+  [
+    "a target that has no route",
+    false,
+    { state: "failed", reason: "no route" },
+    [],
+    "problem",
+    /4420 cannot be reached: no route$/,
+  ],
+  [
+    "a target without an address",
+    false,
+    { state: "unresolved", reason: "no DNS" },
+    [],
+    "problem",
+    /4420 has no address: no DNS$/,
+  ],
+  ["a refusing target of what is staged", true, refused, [], "problem", /refuses the connection: /],
   ["a refusing target of nothing", false, refused, [], "warning", /listens only while it exports a volume$/],
 ];
 
