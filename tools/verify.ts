@@ -57,6 +57,11 @@ const CHECKS: readonly Check[] = [
     command: [deno, "run", "--allow-all", "tools/deploy/manifests.ts", "--check"],
   },
   {
+    name: "workflows",
+    what: "actionlint takes .github/workflows",
+    command: ["sh", "tools/verify_workflows.sh"],
+  },
+  {
     name: "proto",
     what: "the files of proto/ equal the published definitions",
     command: ["sh", "tools/proto/verify.sh"],
