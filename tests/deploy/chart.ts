@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { findHelm, renderChart, type Rendered, renderings, renderingText } from "../../tools/deploy/helm.ts";
+import {
+  findHelm,
+  renderChart,
+  type Rendered,
+  renderings,
+  renderingText,
+  snapshotApi,
+} from "../../tools/deploy/helm.ts";
 import { assertSound } from "./judge.ts";
 import { type KubernetesObject, parseObjects } from "./objects.ts";
 
@@ -20,8 +27,10 @@ export interface ChartValues {
   readonly values?: object;
   /** Values of Helm's --set. */
   readonly sets?: readonly string[];
-  /** API groups and versions of the cluster, in addition to those of Kubernetes itself. */
+  /** API groups and versions of the cluster, in addition to those of Kubernetes itself and of snapshots. */
   readonly apiVersions?: readonly string[];
+  /** Whether the cluster knows snapshots. @default {true} */
+  readonly knowsSnapshots?: boolean;
   /** The only template to render, as with Helm's --show-only. */
   readonly only?: string;
   /** The cluster's version of Kubernetes; by default a recent one. */
@@ -29,11 +38,20 @@ export interface ChartValues {
 }
 
 /** Renders the chart, or returns Helm's complaint about the values. */
-export function render({ values, sets, apiVersions, only, kubeVersion }: ChartValues): Rendered {
+export function render(
+  { values, sets, apiVersions = [], knowsSnapshots = true, only, kubeVersion }: ChartValues,
+): Rendered {
   const file = Deno.makeTempFileSync({ prefix: "rds-csi-test-", suffix: ".json" });
   try {
     Deno.writeTextFileSync(file, JSON.stringify(values ?? { router: { address: "10.0.0.1" } }));
-    return renderChart(helm!, [file], sets, apiVersions, only, kubeVersion);
+    return renderChart(
+      helm!,
+      [file],
+      sets,
+      [...knowsSnapshots ? [snapshotApi] : [], ...apiVersions],
+      only,
+      kubeVersion,
+    );
   } finally {
     Deno.removeSync(file);
   }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
+import { parse } from "yaml";
 import { chartTest, render, rendered } from "./chart.ts";
-import { type KubernetesObject, parseObjects, readProjectFile } from "./objects.ts";
+import { type KubernetesObject, readProjectFile } from "./objects.ts";
 
 /** A class of the chart's values. */
 const encrypted = { name: "encrypted", encryptionSecret: { name: "volume-passphrase", namespace: "vault" } };
@@ -86,20 +87,14 @@ chartTest("shared directories have no encryptionSecret", () => {
   assert.match(complaint, /encryptionSecret/);
 });
 
-Deno.test("the example names its own Secret, as the chart would", async () => {
-  const example = parseObjects(await readProjectFile("deploy/examples/encrypted.yaml"));
-  const { encrypted: said, ...secret } = parametersOf(example, "rds-encrypted") as Record<string, string>;
-  const [name, namespace] = ["name", "namespace"].map((key) =>
-    secret[`csi.storage.k8s.io/node-stage-secret-${key}`]
-  );
-  assert.equal(said, "true");
-  const made = example.find(({ kind }) => kind === "Secret") as unknown as {
-    readonly metadata: { readonly name: string; readonly namespace: string };
-    readonly stringData: Readonly<Record<string, string>>;
-  };
-  assert.deepEqual([made.metadata.name, made.metadata.namespace], [name, namespace]);
-  assert.ok(
-    made.stringData["encryptionPassphrase"]!.length < 20,
-    "the driver refuses it until a person replaces it",
-  );
+chartTest("the example of values makes a class with the Secret of the guide", async () => {
+  const example = parse(await readProjectFile("deploy/examples/encrypted.yaml"));
+  assert.deepEqual(parametersOf(rendered({ values: example }), "rds-encrypted"), {
+    "csi.storage.k8s.io/fstype": "ext4",
+    "csi.storage.k8s.io/node-stage-secret-name": "volume-passphrase",
+    "csi.storage.k8s.io/node-stage-secret-namespace": "rds-csi",
+    encrypted: "true",
+  });
+  const guide = await readProjectFile("docs/guides/encryption.md");
+  assert.match(guide, /-n rds-csi create secret generic volume-passphrase --from-file=encryptionPassphrase=/);
 });

@@ -171,7 +171,10 @@ chartTest(
 chartTest("no room is told to the scheduler without a topology, as it would then place no pod", () => {
   const withPlace = { ...first, topology: { rack: "a" } };
   for (const routers of [[], [first], [withPlace, second]]) {
-    const values = valuesOf(routers, { storageCapacity: true, router: { address: "10.0.0.1" } });
+    const values = valuesOf(routers, {
+      storageCapacity: true,
+      router: { address: routers.length === 0 ? "10.0.0.1" : "" },
+    });
     const { success, complaint } = render({ values });
     assert.equal(success, false);
     assert.match(complaint, /storageCapacity needs a topology of every router/);

@@ -429,7 +429,7 @@ Deno.test("every value of the schema has a default, with a comment of its own or
   const schema = JSON.parse(readProjectFile("deploy/chart/values.schema.json")) as Schema;
   const values = parse(readProjectFile("deploy/chart/values.yaml"), { merge: true });
   const missing = valuePaths(schema).filter((path) => valueAt(values, path) === undefined);
-  assert.deepEqual(missing, ["global"], "what Helm itself may hand down");
+  assert.deepEqual(missing, []);
 });
 
 chartTest("the alerts in the PrometheusRule are those of the file, untouched by Helm's own templates", () => {

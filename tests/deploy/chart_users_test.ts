@@ -121,6 +121,7 @@ for (
     ["one router", [], []],
     ["one router, by a password", ["router.secretKeys.password=word", "clusterId=lab"], []],
     ["several routers", [
+      "router.address=",
       "config.routers[0].name=a",
       "config.routers[0].default=true",
       "config.routers[0].address=10.0.0.2",

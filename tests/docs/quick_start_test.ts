@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { parse, parseAllDocuments } from "yaml";
 import { judgeDataPort, judgeSshPort } from "../../src/doctor/router/firewall.ts";
 import { parseFilter } from "../../src/doctor/router/firewall_rules.ts";
 import { addCommand, jsonCommand, makeBasePath, makeRouter, typeTo } from "../support/simulated_router.ts";
@@ -115,4 +116,26 @@ Deno.test("the page for trying without a router removes what it has made", () =>
   for (const taken of ["helm uninstall rds-csi", "kubectl delete namespace rds-csi", "rm rds-csi-key "]) {
     assert(typed.includes(taken), taken);
   }
+});
+
+Deno.test("the first pod is one that the Pod Security Standard restricted takes", () => {
+  const applied = blocks.find(({ text }) => text.includes("kind: Pod\n"))!.text;
+  const [, yaml] = /<<END\n([^]*?)\nEND/.exec(applied)!;
+  const pod = parseAllDocuments(yaml!).map((document) => document.toJS()).find(({ kind }) => kind === "Pod");
+  const { securityContext, containers } = pod.spec;
+  assert.deepEqual(securityContext, {
+    runAsNonRoot: true,
+    runAsUser: 1000,
+    seccompProfile: { type: "RuntimeDefault" },
+  });
+  for (const { securityContext: own } of containers) {
+    assert.deepEqual(own, { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } });
+  }
+});
+
+Deno.test("the policy that keeps pods away allows all but the router", () => {
+  const page = blocksOf(readPage("docs/guides/storage-network.md"));
+  const { spec } = parse(page.find(({ text }) => text.includes("NetworkPolicy"))!.text);
+  assert.deepEqual(spec.policyTypes, ["Egress"]);
+  assert.deepEqual(spec.egress[0].to[0].ipBlock, { cidr: "0.0.0.0/0", except: ["10.0.1.1/32"] });
 });

@@ -40,7 +40,13 @@ export const startupTaintRules: readonly AccessRule[] = [
   { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "patch"] },
 ];
 
-/** Rules for its own namespace alone: the Lease of the loops. */
+/** Rules for its own namespace alone: the Lease of the controller that leads, under the driver's default name. */
 export const namespaceRules: readonly AccessRule[] = [
-  { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] },
+  { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["create"] },
+  {
+    apiGroups: ["coordination.k8s.io"],
+    resources: ["leases"],
+    verbs: ["get", "update"],
+    resourceNames: ["rds.csi.srvlab.io-controller"],
+  },
 ];

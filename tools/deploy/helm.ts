@@ -6,6 +6,9 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 /** The version of Kubernetes to render for: Helm asks no cluster. */
 const KUBE_VERSION = "1.33.0";
 
+/** The kinds of snapshots, which most clusters know. */
+export const snapshotApi = "snapshot.storage.k8s.io/v1";
+
 /** Path of a Helm that can render the chart; undefined when there is none. */
 export function findHelm(): string | undefined {
   return findTool([]);
@@ -55,7 +58,7 @@ export function renderChart(
   helm: string,
   values: readonly string[],
   sets: readonly string[] = [],
-  apiVersions: readonly string[] = [],
+  apiVersions: readonly string[] = [snapshotApi],
   only?: string,
   kubeVersion = KUBE_VERSION,
 ): Rendered {
@@ -86,15 +89,18 @@ export interface Rendering {
 /** The renderings that tests and a real API server check. */
 export const renderings = {
   /** Only what the user has to set. */
-  default: { values: "deploy/manifests/values.yaml", apiVersions: [] },
+  default: { values: "deploy/manifests/values.yaml", apiVersions: [snapshotApi] },
   /** A typical installation, in a cluster with the Prometheus operator. */
-  production: { values: "deploy/examples/production.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
+  production: {
+    values: "deploy/examples/production.yaml",
+    apiVersions: [snapshotApi, "monitoring.coreos.com/v1"],
+  },
   /** Everything that can be switched on, and every value that can differ from its default. */
-  full: { values: "tests/deploy/full.values.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
+  full: { values: "tests/deploy/full.values.yaml", apiVersions: [snapshotApi, "monitoring.coreos.com/v1"] },
   /** With a simulated router as a pod. */
-  simulator: { values: "deploy/examples/try-without-a-router.yaml", apiVersions: [] },
+  simulator: { values: "deploy/examples/try-without-a-router.yaml", apiVersions: [snapshotApi] },
   /** With the second driver, for shared directories. */
-  directories: { values: "deploy/examples/shared-directories.yaml", apiVersions: [] },
+  directories: { values: "deploy/examples/shared-directories.yaml", apiVersions: [snapshotApi] },
 } as const satisfies Readonly<Record<string, Rendering>>;
 
 /**

@@ -1,9 +1,16 @@
+{{- define "rds-csi.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 48 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* As charts usually do: the release's name, with the chart's behind it where that is not in it. */}}
 {{- define "rds-csi.fullname" -}}
-{{- default .Release.Name .Values.fullnameOverride | trunc 48 | trimSuffix "-" }}
+{{- $name := include "rds-csi.name" . }}
+{{- $full := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) }}
+{{- default $full .Values.fullnameOverride | trunc 48 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "rds-csi.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "rds-csi.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
@@ -11,10 +18,30 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ include "rds-csi.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with omit .Values.commonLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "app.kubernetes.io/component" }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* The service account of a component: call with (list $ component values). */}}
+{{- define "rds-csi.serviceAccount" -}}
+{{- $account := (index . 2).serviceAccount }}
+{{- $own := printf "%s-%s" (include "rds-csi.fullname" (index . 0)) (index . 1) }}
+{{- default (ternary $own "default" $account.create) $account.name }}
+{{- end }}
+
+{{- /* An image from the mirror of global.imageRegistry, if there is one: call with (list $ image). Its first part is a registry if it has a dot or a colon. */}}
+{{- define "rds-csi.mirrored" -}}
+{{- $image := index . 1 }}
+{{- with (default dict (index . 0).Values.global).imageRegistry }}
+{{- $image = printf "%s/%s" . (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $image "") }}
+{{- end }}
+{{- $image }}
 {{- end }}
 
 {{- define "rds-csi.image" -}}
-{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
+{{- $registry := default (default dict .Values.global).imageRegistry .Values.image.registry }}
+{{- with $registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{- /* The metadata of the pods of a workload: call with (list $ component values annotations). What selects them wins. */}}
@@ -141,7 +168,7 @@ securityContext:
 {{- $root := index . 0 }}
 {{- $spec := index . 2 -}}
 - name: {{ index . 1 }}
-  image: {{ $spec.image }}
+  image: {{ include "rds-csi.mirrored" (list $root $spec.image) }}
   imagePullPolicy: {{ $root.Values.sidecars.pullPolicy }}
   args:
     - --csi-address=/csi/csi.sock

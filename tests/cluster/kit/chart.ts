@@ -168,7 +168,7 @@ function valuesFor(
   return {
     clusterId,
     router: {
-      address: "127.0.0.1",
+      address: places === undefined ? "127.0.0.1" : "",
       port: router.sshPort,
       user: routerUser,
       secretKeys: { password: "rds-password" },
