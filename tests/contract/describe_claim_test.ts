@@ -54,7 +54,10 @@ Deno.test("describe follows a claim to its volume on the router, and says in a s
   const well = await describe(cluster);
   assert.equal(well.code, 0, well.lines.join("\n"));
   assert.match(well.lines.join("\n"), /ok +router +the volume exists and is healthy/);
-  assert.match(well.lines.at(-1)!, /^describe: nothing hangs$/);
+  assert.match(
+    well.lines.at(-1)!,
+    /^describe: nothing hangs; if a pod has errors .*: kubectl -n apps delete pod POD, for each POD that uses it$/,
+  );
   assert.deepEqual(
     await describe(cluster, `pv/${volume.metadata.name}`),
     well,
@@ -66,7 +69,20 @@ Deno.test("describe follows a claim to its volume on the router, and says in a s
   await (await fetch(disk, edit)).body?.cancel();
   const hangs = await describe(cluster);
   assert.equal(hangs.code, 1);
-  assert.match(hangs.lines.at(-1)!, /^describe: it hangs at the router: /);
+  const found = hangs.lines.find((line) => /^problem +router/.test(line))!;
+  const last = hangs.lines.at(-1)!;
+  assert.match(
+    last,
+    /^describe: it hangs at the router; once that is mended, delete the pods: kubectl -n apps delete pod POD/,
+  );
+  assert.ok(!last.includes(found.split("router")[1]!.trim()), "it says nothing twice");
+  await (await fetch(disk, { method: "PATCH", body: JSON.stringify({ comment: "{rds1 c=1}" }) })).body
+    ?.cancel();
+  const damaged = (await describe(cluster)).lines.join("\n");
+  assert.match(
+    damaged,
+    /RecordDamaged[^]*fix +\/disk\/set \[find where slot="[^"]+"\] comment="…" with its comment from a backup/,
+  );
   const json = JSON.parse((await describe(cluster, "--json")).lines.join("\n")) as { check: string }[];
   assert.deepEqual(json.map(({ check }) => check), ["claim", "volume", "attachment", "node", "router"]);
   api.put("/api/v1/namespaces/apps/events", {

@@ -26,6 +26,31 @@ export interface ClaimTrace {
   readonly nodes: readonly string[];
 }
 
+/**
+ * The pods that use a claim; undefined where this process may not list pods, as the controller's service account.
+ *
+ * @throws {ApiError} when the API server does not answer
+ */
+export async function podsOf(
+  api: KubernetesApi,
+  { namespace, name }: Pick<FollowedClaim, "namespace" | "name">,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const uses = ({ spec }: Pod) => spec?.volumes?.some((one) => one.persistentVolumeClaim?.claimName === name);
+  try {
+    const path = `/api/v1/namespaces/${namespace}/pods`;
+    const kept = await listKept<Pod, string>(
+      api,
+      { path, signal },
+      (pod) => uses(pod) ? pod.metadata?.name : undefined,
+    );
+    return kept.toSorted();
+  } catch (error) {
+    if (ApiError.is(error, 403)) return undefined;
+    throw error;
+  }
+}
+
 /** Older events may be about something that is over, in milliseconds. */
 const recentMs = 10 * 60_000;
 
@@ -47,6 +72,13 @@ interface Attachment {
     readonly source?: { readonly persistentVolumeName?: string };
   };
   readonly status?: { readonly attached?: boolean; readonly attachError?: { readonly message?: string } };
+}
+
+interface Pod {
+  readonly metadata?: { readonly name?: string };
+  readonly spec?: {
+    readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName?: string } }[];
+  };
 }
 
 interface ClusterEvent {

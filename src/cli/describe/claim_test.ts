@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import type { FakeKubeApi, KubeObject } from "../../../tests/fakes/kube_api.ts";
 import { aPersistentVolume, startKube, testDriver } from "../../../tests/fakes/kube_client.ts";
-import { followClaim } from "./claim.ts";
+import { followClaim, podsOf } from "./claim.ts";
+import { nextStep } from "./of_claim.ts";
 
 const nowMs = Date.parse("2026-01-01T12:00:00Z");
 const namespace = "/api/v1/namespaces/apps";
@@ -140,3 +141,43 @@ for (const [what, at, found, change] of scenes) {
     for (const one of findings.slice(0, -1)) assert.equal(one.state, "ok");
   });
 }
+
+const hangs = (check: string) => ({ check, state: "problem", found: "the finding" }) as const;
+const steps:
+  readonly (readonly [check: string | undefined, pods: readonly string[] | undefined, sentence: RegExp])[] = [
+    [undefined, ["web"], /^nothing hangs; if a pod has errors .*: kubectl -n apps delete pod web$/],
+    [undefined, [], /^nothing hangs, and no pod uses it$/],
+    ["claim", [], /^it hangs at the claim; once that is mended, it goes on by itself$/],
+    ["attachment", ["web"], /^it hangs at the attachment; once that is mended, it goes on by itself$/],
+    [
+      "node",
+      ["db", "web"],
+      /^it hangs at the node; once that is mended, delete the pods: kubectl -n apps delete pod db web$/,
+    ],
+    ["router", undefined, /delete the pods: kubectl -n apps delete pod POD, for each POD that uses it$/],
+    ["router", [], /it goes on by itself$/],
+  ];
+
+for (const [check, pods, sentence] of steps) {
+  Deno.test(`nextStep() says what to do when ${check ?? "nothing"} hangs, with the pods ${pods ?? "that it may not list"}`, () => {
+    const said = nextStep(check === undefined ? undefined : hangs(check), { namespace: "apps", pods });
+    assert.match(said, sentence);
+    assert.doesNotMatch(said, /the finding/);
+  });
+}
+
+Deno.test("podsOf() names the pods that use a claim, and none where it may not list them", async () => {
+  await using kube = await startKube();
+  const pod = (name: string, claimName: string) =>
+    kube.api.put(`${namespace}/pods`, {
+      metadata: { name, namespace: "apps" },
+      spec: { volumes: [{ persistentVolumeClaim: { claimName } }, { emptyDir: {} }] },
+    });
+  for (const [name, claimName] of [["web", "data"], ["db", "data"], ["other", "logs"]] as const) {
+    pod(name, claimName);
+  }
+  const pods = () => podsOf(kube.client, { namespace: "apps", name: "data" }, new AbortController().signal);
+  assert.deepEqual(await pods(), ["db", "web"]);
+  kube.api.rules = [];
+  assert.equal(await pods(), undefined);
+});

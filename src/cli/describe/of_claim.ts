@@ -2,6 +2,7 @@ import { getVolumeHealth } from "../../controller/volumes/health.ts";
 import { systemClock } from "../../host/clock.ts";
 import { ApiError } from "../../kubernetes/api.ts";
 import { advice, type Finding, fine, problem, skipped } from "../../volume/model/finding.ts";
+import { routerFixes } from "../../doctor/router/fixes.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { readBackendOf, systemFiles } from "../config/backends.ts";
 import { clusterFlags, readClusterAddress } from "../config/cluster.ts";
@@ -10,7 +11,7 @@ import { withController } from "../controller_command.ts";
 import { formatFindings } from "../doctor/doctor.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
-import { claimOfVolume, type ClaimTrace, followClaim } from "./claim.ts";
+import { claimOfVolume, type ClaimTrace, followClaim, podsOf } from "./claim.ts";
 
 /** Flags of `rds-csi describe` about a claim, besides those of the router. */
 export const claimFlags: FlagTable = {
@@ -45,7 +46,8 @@ export async function describeClaim(args: readonly string[], io: CommandIo): Pro
         ? { namespace: namespace!, name: name! }
         : await claimOfVolume(client, volume, io.signal);
       if (claim !== undefined) {
-        return await followClaim(client, { ...claim, driverName }, systemClock.now(), io.signal);
+        const trace = await followClaim(client, { ...claim, driverName }, systemClock.now(), io.signal);
+        return { ...trace, namespace: claim.namespace, pods: await podsOf(client, claim, io.signal) };
       }
       throw new VolumeError(
         "not-found",
@@ -78,7 +80,9 @@ async function onRouter(
     const run = { name: "describe", config, timeoutMs, cluster };
     const { problems } = await withController(run, io, (deps, context) => getVolumeHealth(deps, id, context));
     if (problems.length === 0) return fine("router", "the volume exists and is healthy");
-    return problem("router", problems.map(({ reason, message }) => `${reason}: ${message}`).join("; "));
+    const found = problems.map(({ reason, message }) => `${reason}: ${message}`).join("; ");
+    const isDamaged = problems.some(({ reason }) => reason === "RecordDamaged");
+    return problem("router", found, isDamaged ? routerFixes.recordDamaged(id) : undefined);
   } catch (error) {
     if (error instanceof FlagError) {
       return skipped("router", `no router was checked: ${error.problems.join("; ")}`);
@@ -89,7 +93,7 @@ async function onRouter(
 }
 
 function print(
-  { findings, handle, nodes }: ClaimTrace,
+  { findings, handle, nodes, namespace, pods }: ClaimTrace & UsedClaim,
   router: readonly Finding[],
   json: boolean,
   io: CommandIo,
@@ -102,11 +106,32 @@ function print(
     for (const node of nodes) {
       io.out(`On ${node}, in the driver's pod, \`rds-csi describe ${handle}\` shows the node's view.`);
     }
-    io.out(
-      `describe: ${
-        hangsAt === undefined ? "nothing hangs" : `it hangs at the ${hangsAt.check}: ${hangsAt.found}`
-      }`,
-    );
+    io.out(`describe: ${nextStep(hangsAt, { namespace, pods })}`);
   }
   return hangsAt === undefined ? exitCodes.ok : exitCodes.failed;
+}
+
+/** Who uses a claim. */
+interface UsedClaim {
+  readonly namespace: string;
+  /** Undefined where this process may not list pods. */
+  readonly pods: readonly string[] | undefined;
+}
+
+/** What to do next, in one sentence. The command is for whoever reads it, with their own rights. */
+export function nextStep(hangsAt: Finding | undefined, { namespace, pods }: UsedClaim): string {
+  const names = pods === undefined ? "POD" : pods.join(" ");
+  const which = pods === undefined ? ", for each POD that uses it" : "";
+  const deletion = `kubectl -n ${namespace} delete pod ${names}${which}`;
+  if (hangsAt === undefined) {
+    return pods?.length === 0
+      ? "nothing hangs, and no pod uses it"
+      : `nothing hangs; if a pod has errors on its volume all the same, delete it: ${deletion}`;
+  }
+  const mended = `it hangs at the ${hangsAt.check}; once that is mended`;
+  // The kubelet stages and publishes anew for a new pod only.
+  const needsNewPod = hangsAt.check === "node" || hangsAt.check === "router";
+  return needsNewPod && pods?.length !== 0
+    ? `${mended}, delete the pods: ${deletion}`
+    : `${mended}, it goes on by itself`;
 }
