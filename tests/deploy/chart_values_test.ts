@@ -6,7 +6,8 @@ import { parameterNames } from "../../src/volume/model/parameters.ts";
 import { kubeletFolders } from "../../src/cli/serve/privileges.ts";
 import { findHelm } from "../../tools/deploy/helm.ts";
 import { chartTest, render, rendered } from "./chart.ts";
-import { readDeployFile } from "./objects.ts";
+import { driverOf, only, readDeployFile, type Workload } from "./objects.ts";
+import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
 
 const address = { address: "10.0.0.1" };
 const profile = formatProfile({ name: "r", version: "7.24", poolFilesystem: "btrfs", answers: {} });
@@ -168,4 +169,11 @@ chartTest("snapshots need nothing to be switched off in a cluster that does not 
   assert.deepEqual(withAndWithout, [[true, true], [false, false]]);
   const off = rendered({ sets: ["sidecars.snapshotter.enabled=false"] });
   assert.equal(off.some(({ kind }) => kind === "VolumeSnapshotClass"), false);
+});
+
+chartTest("the probe needs nothing but --probe in the controller's pod", () => {
+  const { env = [] } = driverOf(only<Workload>(rendered(), "Deployment"));
+  const variables = (name: string) => env.find((one) => one.name === name)?.value;
+  const { router, node } = readDoctorHalves(["--probe"], variables, { readText: () => undefined });
+  assert.deepEqual([router?.probe, router?.basePaths, node], [true, ["/storage-pool/metal-csi"], undefined]);
 });

@@ -94,7 +94,7 @@ for (
 
 Deno.test("the quick start probes the router after the doctor has checked it, and installs with the probe's profile", () => {
   const order = [
-    "--base-path /storage-pool/metal-csi\n",
+    '--base-path "$FOLDER" --cluster-id "$CLUSTER"\n',
     "doctor --probe ",
     "--set-file router.profile=profile.json",
   ];

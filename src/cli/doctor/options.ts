@@ -176,7 +176,8 @@ function readNodeCheckRequest(
   const kubeletPath = flags.text("kubelet-dir");
   if (!kubeletPath.startsWith("/")) flags.problem("kubelet-dir", kubeletPath, "an absolute path");
   const nvmeAddress = readNvmeAddress(flags, flags.text("rds-address"));
-  const options = { ...node, kubeletPath, nvmeAddress, nvmePort: flags.number("nvme-port") };
+  const kind = flags.text("kind") as DriverKind;
+  const options = { ...node, kind, kubeletPath, nvmeAddress, nvmePort: flags.number("nvme-port") };
   flags.assertNoProblems();
   return options;
 }

@@ -18,6 +18,8 @@ export interface NodeCheckOptions {
   };
   /** The id is only this machine's name, because no flag sets it. */
   readonly nodeIdGuessed: boolean;
+  /** What the volumes are. */
+  readonly kind: "block" | "directory";
   /** The kubelet's folder. */
   readonly kubeletPath: string;
   /** The addresses of the router's exports; "" for those of this node's volumes. */

@@ -1,6 +1,6 @@
 import { nodeFixes } from "./fixes.ts";
 import { parsePropagation, type Propagation } from "../../filesystem/propagation.ts";
-import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { Processes } from "../../host/processes.ts";
@@ -117,12 +117,21 @@ const versionArguments: Readonly<Record<string, readonly string[]>> = {
   resize2fs: [],
 };
 
-/** Tools that only one connector uses. */
+/** Tools that only one connector, or only one kind of volume, uses. */
 const onlyFor: Readonly<Record<string, string>> = {
   losetup: "loop",
   nvme: "nvme-tcp",
   dmsetup: "nvme-tcp",
+  "mount.nfs4": "directory",
 };
+
+/** What a node needs tools for. */
+export interface ToolUse {
+  readonly connector: string;
+  readonly kind: "block" | "directory";
+  /** Whether this may be a person's shell on the host, beside the driver's image, which has the tools. */
+  readonly besideImage: boolean;
+}
 
 /**
  * Checks whether every tool that the connector's node runs is installed, and which version: one finding for each
@@ -130,13 +139,13 @@ const onlyFor: Readonly<Record<string, string>> = {
  */
 export async function checkTools(
   processes: Processes,
-  connector: string,
+  { connector, kind, besideImage }: ToolUse,
   context: CallContext,
 ): Promise<readonly Finding[]> {
-  const wanted = allTools.filter((tool) => (onlyFor[tool] ?? connector) === connector);
+  const wanted = allTools.filter((tool) => [undefined, connector, kind].includes(onlyFor[tool]));
   const reads = await Promise.all(wanted.map((tool) => reading(tool, processes, context)));
   return [...Map.groupBy(reads, ({ tool }) => packageOf(tool))].map(([name, ofPackage]) =>
-    judge(name, ofPackage)
+    judge(name, ofPackage, besideImage)
   );
 }
 
@@ -168,9 +177,15 @@ async function reading(tool: ToolName, processes: Processes, context: CallContex
   }
 }
 
-function judge(name: string, reads: readonly Look[]): Finding {
+function judge(name: string, reads: readonly Look[], besideImage: boolean): Finding {
   const named = (state: Look["state"]) => reads.filter((reading) => reading.state === state);
   const missing = named("missing").map(({ tool }) => tool);
+  if (missing.length > 0 && besideImage) {
+    return skipped(
+      check,
+      `${missing.join(", ")} of ${name} not installed on this host; the driver's image has it`,
+    );
+  }
   if (missing.length > 0) {
     return problem(
       check,

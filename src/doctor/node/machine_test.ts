@@ -77,10 +77,12 @@ Deno.test("judgeStateFolder() requires a folder that can be written and survives
   assert.match(judge({ reason: "Requires write access" }).found, /cannot be written: Requires write access$/);
 });
 
+const inPod = { kind: "block", besideImage: false } as const;
+
 Deno.test("checkTools() names package, version and tools, and runs nothing that could change anything", async () => {
   const processes = new FakeProcesses();
   processes.script = () => ({ stdout: "tool from somewhere 2.38.1 (lib 2.38.1)\n" });
-  const findings = await checkTools(processes, "loop", call());
+  const findings = await checkTools(processes, { ...inPod, connector: "loop" }, call());
   assert.ok(findings.every(({ state }) => state === "ok"), JSON.stringify(findings));
   assert.ok(
     findings.some(({ found }) => found === "util-linux 2.38.1: blkid, blockdev, fstrim"),
@@ -102,15 +104,35 @@ Deno.test("checkTools() names the packages of missing tools, and leaves out what
     if (tool !== "mkfs.xfs") return { stderr: `${tool} 1.47.0 (5-Feb-2023)\n`, code: 1 };
     throw new VolumeError("precondition", "Cannot run mkfs.xfs because it is not installed");
   };
-  const findings = await checkTools(processes, "nvme-tcp", call());
+  const findings = await checkTools(processes, { ...inPod, connector: "nvme-tcp" }, call());
   const [finding, ...others] = findings.filter(({ state }) => state !== "ok");
   assert.deepEqual(others, []);
   assert.equal(finding?.state, "problem");
   assert.match(finding.found, /^mkfs\.xfs of xfsprogs not installed/);
   assert.match(finding.fix ?? "", /^install the package xfsprogs;/);
   const run = processes.runs.map(({ tool }) => tool);
-  assert.deepEqual(allTools.filter((tool) => !run.includes(tool)), ["losetup"]);
+  assert.deepEqual(allTools.filter((tool) => !run.includes(tool)), ["mount.nfs4", "losetup"]);
 });
+
+for (
+  const [kind, besideImage, states] of [
+    ["block", false, "problem"],
+    ["block", true, "skipped"],
+    ["directory", false, "problem"],
+    ["directory", true, "skipped"],
+  ] as const
+) {
+  Deno.test(`checkTools() finds ${states} for ${kind} ${besideImage ? "on a host, whose driver has an image" : "in a pod"}`, async () => {
+    const processes = new FakeProcesses();
+    processes.script = ({ tool }) => {
+      throw new VolumeError("precondition", `Cannot run ${tool} because it is not installed`);
+    };
+    const findings = await checkTools(processes, { connector: "nvme-tcp", kind, besideImage }, call());
+    assert.deepEqual([...new Set(findings.map(({ state }) => state))], [states]);
+    assert.equal(findings.some(({ found }) => found.includes("nfs-common")), kind === "directory");
+    assert.equal(findings.some(({ fix }) => fix !== undefined), !besideImage);
+  });
+}
 
 Deno.test("checkTools() mistakes neither silence for a version, nor a hanging tool for a missing one", async () => {
   const processes = new FakeProcesses();
@@ -118,7 +140,7 @@ Deno.test("checkTools() mistakes neither silence for a version, nor a hanging to
     if (tool === "e2fsck") throw new VolumeError("deadline", "Cannot wait for e2fsck any longer");
     return tool === "blkid" ? { stdout: "" } : { stdout: "1.2" };
   };
-  const findings = await checkTools(processes, "loop", call());
+  const findings = await checkTools(processes, { ...inPod, connector: "loop" }, call());
   const warnings = findings.filter(({ state }) => state !== "ok").map(({ state, found }) =>
     `${state} ${found}`
   );

@@ -21,7 +21,7 @@ import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.
  * @throws the reason of the call's end
  */
 export async function examineNode(reading: NodeReading, found: FindingListener): Promise<void> {
-  const { files, processes, context, options: { config } } = reading;
+  const { files, processes, context, options: { config, kind, nodeIdGuessed } } = reading;
   const volumes = await volumesOrReason(reading);
   const attempt = async (check: string, work: () => Findings | Promise<Findings>) =>
     (await findingsOf(reading, check, work)).forEach(found);
@@ -29,7 +29,10 @@ export async function examineNode(reading: NodeReading, found: FindingListener):
   await attempt("nvme-multipath", () => checkMultipath(files));
   await attempt("device-layer", () => deviceLayer(reading));
   await attempt("encryption", () => encryption(reading));
-  await attempt("tools", () => checkTools(processes, config.connector, context));
+  await attempt(
+    "tools",
+    () => checkTools(processes, { connector: config.connector, kind, besideImage: nodeIdGuessed }, context),
+  );
   await attempt("mounts", () => mounts(reading));
   await attempt("host-nqn", () => identity(reading));
   await attempt("nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix));
