@@ -11,16 +11,19 @@ const provenOnly: {
   readonly filesystems: Readonly<
     { [Name in Exclude<keyof Filesystems, "stats">]: Refuses<Filesystems[Name]> }
   >;
-  readonly mounts: Readonly<{ [Name in Exclude<keyof Mounts, "table" | "unmount">]: Refuses<Mounts[Name]> }>;
+  readonly mounts: Readonly<
+    { [Name in Exclude<keyof Mounts, "table" | "thaw" | "unmount">]: Refuses<Mounts[Name]> }
+  >;
   /** The device below a map. */
   readonly maps: Readonly<
     { [Name in "make" | "reload"]: Refuses<(below: Parameters<DeviceMaps[Name]>[1]) => void> }
   >;
   readonly devices: Readonly<
     {
-      [Name in Exclude<keyof BlockDevices, "holder" | "isUnclaimed" | "hold" | "layers">]: Refuses<
-        BlockDevices[Name]
-      >;
+      [Name in Exclude<keyof BlockDevices, "hasFilesystem" | "holder" | "isUnclaimed" | "hold" | "layers">]:
+        Refuses<
+          BlockDevices[Name]
+        >;
     }
   >;
 } = {
