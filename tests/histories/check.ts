@@ -182,7 +182,9 @@ class Checker {
       const having = [...this.#holders, ...this.#exports.attached.keys()].filter((one) =>
         one.startsWith(`${of} `)
       );
-      this.#sharing.asked(of, node!, [...this.#writersOf(of), ...having.map((one) => one.split(" ")[1]!)]);
+      // A node that has left without giving it up writes again where an export comes back that somebody turned off.
+      const writers = this.#writersOf(of, this.#sharing.lastOpen(of));
+      this.#sharing.asked(of, node!, [...writers, ...having.map((one) => one.split(" ")[1]!)]);
     }
     if (verb === "unpublish") {
       this.#holders.delete(`${of} ${node}`);
@@ -383,6 +385,7 @@ class Checker {
     const { of } = image;
     const before = this.#images.get(of);
     this.#images.set(of, image);
+    this.#sharing.opened(of, image.open);
     for (const { source, values } of this.#sourced.values()) if (source === of) values.add(image.value);
     const isMade = this.#expected.has(of) || this.#finished.has(of);
     if (before?.exists && !image.exists && isMade && !this.#unwanted.has(of)) {
@@ -440,8 +443,7 @@ class Checker {
     }
   }
 
-  #writersOf(of: string): readonly string[] {
-    const open = this.#images.get(of)?.open ?? [];
+  #writersOf(of: string, open = this.#images.get(of)?.open ?? []): readonly string[] {
     return this.#kernels.values().filter((kernel) =>
       kernel.of === of && kernel.connected.some((nqn) => open.includes(nqn))
     ).map(({ node }) => node).toArray();

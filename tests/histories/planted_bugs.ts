@@ -283,7 +283,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a node joins by a record of before another one joined",
     file: "src/controller/attachments/publish.ts",
-    from: "    await assertHoldersKnown(call, volume, request.nodeId);\n",
+    from: "  if (isShared) await assertHoldersKnown(call, volume, request.nodeId);\n",
     to: "",
   },
   {
@@ -295,7 +295,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a node joins without a pair",
     file: "src/controller/attachments/publish.ts",
-    from: "    await assertPair(call, volume, request.nodeId);\n",
+    from: "  if (isShared && !holds) await assertPair(call, volume, request.nodeId);\n",
     to: "",
   },
   {

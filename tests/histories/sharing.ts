@@ -8,6 +8,8 @@ export class Sharing {
   /** The pairs that may write at once, as `volume node node`. */
   readonly #pairs = new Set<string>();
   readonly #everPairs = new Set<string>();
+  /** The NQNs under which each volume was open last. */
+  readonly #opened = new Map<string, readonly string[]>();
   #isRestored = false;
   /** The volumes that any two nodes may share. */
   readonly #anyPairs = new Set<string>();
@@ -26,6 +28,14 @@ export class Sharing {
   /** The router has an earlier record of its holders: whichever pair there was may be in it. */
   restored(): void {
     this.#isRestored = true;
+  }
+
+  opened(of: string, nqns: readonly string[]): void {
+    if (nqns.length > 0) this.#opened.set(of, nqns);
+  }
+
+  lastOpen(of: string): readonly string[] {
+    return this.#opened.get(of) ?? [];
   }
 
   isShared(of: string): boolean {

@@ -13,10 +13,10 @@ import type { ControllerDeps } from "../deps.ts";
 import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import { publishVolume } from "./publish.ts";
 
-/** A shared block volume that node a holds, and pairs of which `reason` is said. */
-function scene(reason: string | undefined) {
+/** A shared block volume that these nodes hold, and pairs of which `reason` is said. */
+function scene(reason: string | undefined, nodes: readonly string[] = ["a"]) {
   const { store, deps, events } = testController();
-  const holders = [aHolder("a", { mode: "multi-node-multi-writer" })];
+  const holders = nodes.map((node) => aHolder(node, { mode: "multi-node-multi-writer" }));
   const epoch = { counter: 1, nonce: "0a0b0c0d" };
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
   const asked: unknown[] = [];
@@ -55,8 +55,8 @@ Deno.test("nobody asks about pairs for the first node, nor for one that has the 
 });
 
 /** A router whose earlier record is back: it names node a, and the cluster has attached the volume to b, in that epoch, too. */
-function restored(change: Partial<NodeAttachment> = {}) {
-  const { store, deps, publish } = scene(undefined);
+function restored(change: Partial<NodeAttachment> = {}, nodes?: readonly string[]) {
+  const { store, deps, publish } = scene(undefined, nodes);
   const clusterView = new FakeClusterView();
   const attached = { volumeId: "pvc-1", attached: true, sinceSeconds: undefined, epochCounter: 1 };
   clusterView.attached = [{ ...attached, nodeId: "a" }, { ...attached, nodeId: "b", ...change }];
@@ -75,6 +75,15 @@ Deno.test("a third node gets no volume that the cluster shows on another one tha
     });
   }
   assert.deepEqual(store.disks.get("pvc-1"), before);
+});
+
+Deno.test("a node that has left gets no volume by a restored record that names it, and lacks one that has the volume now", async () => {
+  for (const holders of [["c"], ["a", "c"]]) {
+    const { store, publish } = restored({}, holders);
+    const before = store.disks.get("pvc-1");
+    await assert.rejects(publish("c"), { kind: "published-elsewhere", message: /node=[ab] is attached/ });
+    assert.deepEqual(store.disks.get("pvc-1"), before);
+  }
 });
 
 Deno.test("a node joins the holder of a restored record where it is the one that the cluster shows, or the other is of no count", async () => {

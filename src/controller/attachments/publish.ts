@@ -117,9 +117,6 @@ async function decidePublishing(
   const facts = { nowMs: clock.now(), random, machine, stillUnfenced, latestEpoch: latest ?? 0 };
   const decision = decidePublish(volume, request, facts);
   const port = portOf(volume, request.nodeId, parameters);
-  if (decision.action === "held" && volume.stored.exportPort === port) {
-    return { answer: volume, stands: volume };
-  }
   if (decision.action === "withdraw") {
     return view.isAssumed ? { need: "read" } : withdrawnFirst(call, volume, latest);
   }
@@ -131,11 +128,12 @@ async function decidePublishing(
     const step = exported(call, "begin", volume, { record: begun, port }, view.isAssumed);
     return { step, next: (after) => withConsentNoted(call, after, begun !== record) };
   }
-  const joins = !holds && isHeldByOthers(volume, request.nodeId);
-  if (joins && request.capability.mode === "multi-node-multi-writer") {
-    await assertHoldersKnown(call, volume, request.nodeId);
-    await assertPair(call, volume, request.nodeId);
+  const isShared = request.capability.mode === "multi-node-multi-writer";
+  if (isShared) await assertHoldersKnown(call, volume, request.nodeId);
+  if (decision.action === "held" && volume.stored.exportPort === port) {
+    return { answer: volume, stands: volume };
   }
+  if (isShared && !holds) await assertPair(call, volume, request.nodeId);
   return { step: exported(call, "continue", volume, { record, port }), next: (after) => after };
 }
 
@@ -323,17 +321,18 @@ function publishContext(
 
 /**
  * Keeps a third writer out where the router has gone back to an earlier record of the same epoch, which lacks a node that has
- * the volume.
+ * the volume: one that would join, or that has left since and is on that record.
  *
  * @throws {VolumeError} published-elsewhere when the cluster shows such a node; unavailable when it does not answer
  */
 async function assertHoldersKnown(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
   const { stored, record: { epoch, holders } } = volume;
   const attachments = await call.clusterView?.attachments(call.context) ?? [];
-  const missing = attachments.find((one) =>
-    one.volumeId === stored.id && one.attached && one.nodeId !== nodeId &&
-    one.epochCounter === epoch?.counter && !holders.some((holder) => holder.nodeId === one.nodeId)
+  const attached = attachments.filter((one) =>
+    one.volumeId === stored.id && one.attached && one.epochCounter === epoch?.counter
   );
+  if (attached.some((one) => one.nodeId === nodeId)) return;
+  const missing = attached.find((one) => !holders.some((holder) => holder.nodeId === one.nodeId));
   if (missing === undefined) return;
   throw new VolumeError(
     "published-elsewhere",

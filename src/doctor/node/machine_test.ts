@@ -85,7 +85,7 @@ Deno.test("checkTools() names package, version and tools, and runs nothing that 
   const findings = await checkTools(processes, { ...inPod, connector: "loop" }, call());
   assert.ok(findings.every(({ state }) => state === "ok"), JSON.stringify(findings));
   assert.ok(
-    findings.some(({ found }) => found === "util-linux 2.38.1: blkid, blockdev, fstrim"),
+    findings.some(({ found }) => found === "util-linux 2.38.1: blkid, blockdev, fsfreeze, fstrim"),
     JSON.stringify(findings),
   );
   const wording = new Set(processes.runs.map(({ options }) => options.args.join(" ")));
