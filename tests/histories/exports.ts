@@ -51,9 +51,7 @@ export class Exports {
    */
   rested(images: Iterable<Exported>, wanted: readonly string[] | undefined): readonly string[] {
     return [...images].flatMap(({ of, exported }) => {
-      // A volume that is the legacy driver's again waits for the next call or leader.
-      const isLegacy = exported !== undefined && parseEpoch(exported.split(":").at(-1)!) === undefined;
-      const older = exported === undefined || isLegacy ? [] : this.olderThan(of, exported, this.attached);
+      const older = exported === undefined ? [] : this.olderThan(of, exported, this.attached);
       if (wanted === undefined) return [...older, ...this.#changedAtRest(of, exported)];
       const isUnwanted = exported !== undefined && !wanted.includes(of);
       return isUnwanted ? [`${of} stays exported, and no attachment wants it`, ...older] : older;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
+import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import {
   aPublish,
   inTime,
@@ -8,7 +8,7 @@ import {
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
-import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { ReconcileLoopSettings } from "./loop.ts";
@@ -67,6 +67,22 @@ for (const mode of ["on", "off", "dry-run"] as const) {
     assert.equal(at.disk().exported, false);
   });
 }
+
+Deno.test("a volume of the legacy driver that a boot brings back from before its take-over is shut out again", async () => {
+  await using at = await scene("off");
+  const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+  at.cluster.used = [aClusterVolume(id)];
+  at.cluster.attached = [...at.cluster.attached, anAttachment(id, "node-2", { epochCounter: 4 })];
+  at.store.reboot();
+  const nqn = `${testPrefix}:${id}`;
+  const imagePath = `${testBase}/${id}.img`;
+  at.store.put({ ...newer, id, imagePath, comment: "", exported: true, exportNqn: nqn, exportPort: 4420 });
+  await at.store.probe(testContext());
+  await at.clock.advance(0);
+  assert.equal(at.store.disks.get(id)!.exported, true, "it may not show everything yet");
+  await at.clock.advance(120_000);
+  assert.equal(at.store.disks.get(id)!.exported, false);
+});
 
 Deno.test("a call whose read is the first answer since a boot waits for the round, and reads again", async () => {
   await using at = await scene();

@@ -11,6 +11,8 @@ import { listVolumeHealth } from "../volumes/health.ts";
 import { RouterBoots } from "./boots.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
 import { readInventory, type VolumeInventory } from "../inventory.ts";
+import { migrateAll } from "../legacy/migrate.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /** What an operator sets for the loops. */
@@ -45,6 +47,8 @@ export class ReconcileLoop {
   #unwell: ReadonlyMap<string, string> = new Map();
   /** Volumes that wait for a node without the driver, by volume and node: in how many rounds each was seen. */
   #waiting: ReadonlyMap<string, number> = new Map();
+  /** The last boot after which there was nothing left to take over. */
+  #tookOverAfter = 0;
   #count = 0;
   #complaint: string | undefined;
 
@@ -65,6 +69,8 @@ export class ReconcileLoop {
   /** Goes on until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
     const end = this.#boots.begin();
+    // What is there at the start is taken over without a loop, too.
+    this.#tookOverAfter = this.#boots.count;
     try {
       while (!signal.aborted) {
         this.#boots.roundBegins();
@@ -103,6 +109,7 @@ export class ReconcileLoop {
     // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
     const { reading, boot } = await this.#readRouter(context);
     const attachments = await this.#readCluster(context);
+    if (await this.#takeOver(reading, boot, context)) return await this.#compare(context);
     this.#deps.projection.showAll(reading.turn, reading.volumes);
     for (const volume of reading.volumes) this.#reportOverdue(volume);
     this.#reportWaiting(attachments);
@@ -120,6 +127,21 @@ export class ReconcileLoop {
       this.#isSettled = reading.inventory.upMs >= this.#deps.settings.settleMs;
       if (boot === this.#boots.count) return { reading, boot };
     }
+  }
+
+  /**
+   * Takes over what a router that went back in time shows again as the legacy driver has left it: nodes may have been given
+   * epochs since, and the node that was shut out has its export back. Returns whether anything was taken over.
+   */
+  async #takeOver({ inventory }: VolumeInventory, boot: number, context: CallContext): Promise<boolean> {
+    const { cluster } = this.#deps.settings;
+    if (this.#tookOverAfter === boot || !this.#isSettled) return false;
+    const isLeft = inventory.volumes.some((stored) =>
+      judgeOwnership(stored, cluster).state === "earlier-driver"
+    );
+    const taken = isLeft ? await migrateAll(this.#deps, context) : 0;
+    this.#tookOverAfter = boot;
+    return taken > 0;
   }
 
   /** Without an API server calls go on as if there were no cluster to compare with. */
