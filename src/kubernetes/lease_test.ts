@@ -12,14 +12,15 @@ Deno.test("a Lease is made, renewed and handed on, and shows people the leader a
   await using pair = await startKube();
   pair.api.rules = namespaceRules;
   const clock = new FakeClock();
-  const lease = new ClusterLease({ api: pair.client, clock, namespace: "storage", name: "driver" });
+  const name = "rds.csi.srvlab.io-controller";
+  const lease = new ClusterLease({ api: pair.client, clock, namespace: "storage", name });
   assert.equal(await lease.read(signal), undefined);
   const mine = { holder: "a", durationSeconds: 15, transitions: 0 };
   const first = await lease.write(mine, undefined, signal);
   await clock.advance(5_000);
   const second = await lease.write(first, first, signal);
   assert.notEqual(second.version, first.version);
-  const spec = () => pair.api.get(collection, "driver")?.["spec"];
+  const spec = () => pair.api.get(collection, name)?.["spec"];
   assert.deepEqual(spec(), {
     holderIdentity: "a",
     leaseDurationSeconds: 15,

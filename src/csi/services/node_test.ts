@@ -175,7 +175,7 @@ Deno.test("NodeStageVolume passes mount flags on, and parses them", async () => 
   await invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["noatime"]) });
   assert.deepEqual(node.stagingState?.mountFlags, ["noatime"]);
   await assert.rejects(
-    invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["bind"]) }),
+    invoke(new FakeNode(), "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["bind"]) }),
     is("invalid"),
   );
 });
