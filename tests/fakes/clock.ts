@@ -69,5 +69,5 @@ export class FakeClock implements Clock {
 }
 
 async function settle(): Promise<void> {
-  for (let i = 0; i < 100; i++) await Promise.resolve();
+  for (let i = 0; i < 400; i++) await Promise.resolve();
 }

@@ -205,7 +205,10 @@ export class Hands {
     for (const [id, { before, after }] of this.#takenAway) {
       const comment = disks.get(id)?.comment;
       if (comment === undefined || this.#notes.has(id)) this.#takenAway.delete(id);
-      else if (before + after !== "" && comment.startsWith(before) && comment.endsWith(after)) {
+      // What is around it may be a longer note, which an earlier configuration has brought back.
+      else if (
+        before + after !== "" && comment.startsWith(`${before}{`) && comment.endsWith(`}${after}`)
+      ) {
         violations.push(`a person's note at ${id} is back: ${comment}`);
       }
     }

@@ -1,5 +1,6 @@
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import { type Epoch, formatEpoch } from "../model/epoch.ts";
+import { isLegacyId } from "../model/ids.ts";
 import { publishedCounter } from "../model/publish_context.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
 import { usesOwnImage } from "../model/sources.ts";
@@ -212,9 +213,11 @@ export function latestEpoch(attachments: readonly ClusterAttachment[]): number {
 
 /**
  * The counter of the epoch that nodes can reach: the record's, or an earlier one whose name the export still has when a person
- * turns it on.
+ * turns it on. The legacy driver's name comes before all of them.
  */
 export function servedCounter(volume: OwnedVolume): number {
+  const { id, exported, exportNqn } = volume.stored;
+  if (exported && isLegacyId(id) && exportNqn.endsWith(`:${id}`)) return 0;
   const [recorded, named] = [recordedCounter(volume), exportedCounter(volume)];
   return volume.stored.exported && named > 0 ? Math.min(recorded, named) : recorded;
 }

@@ -196,6 +196,10 @@ Deno.test("reconcile() lets nobody reach an epoch by hand that is earlier than a
   assert.deepEqual(pass([aVolume({ epoch }, exported)], known).steps, ["older-epoch a"]);
   assert.deepEqual(pass([aVolume({ epoch }, { ...exported, exported: false })], known).steps, []);
   assert.deepEqual(pass([held("a", exported)], known).steps, ["restore a"]);
+  const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+  const imagePath = `/pool/csi/${id}.img`;
+  const legacy = { id, imagePath, exported: true, exportNqn: `nqn.2000-02.com.mikrotik:${id}` };
+  assert.deepEqual(pass([aVolume({ epoch }, legacy)], [attachment(id)]).steps, [`older-epoch ${id}`]);
 });
 
 Deno.test("isStillUnwanted() is false for a volume that is wanted, and where that is unknown", () => {
