@@ -28,6 +28,8 @@ const changes: Readonly<Record<string, (args: readonly string[]) => boolean>> = 
   "losetup": always,
   "sync": always,
   "dd": (args) => args.some((word) => word.startsWith("of=")),
+  // No file system is frozen here.
+  "fsfreeze": never,
   "stat": never,
   "realpath": never,
   "blkid": never,
