@@ -11,38 +11,50 @@ const LIBC = PERMISSIONS.node.ffi.find((path) => path.includes(`/${Deno.build.ar
 /** Actions of the executable and their expected ends: beside every refused action, one of its kind that works. */
 const TRIES: readonly [name: string, args: readonly string[], expected: RegExp][] = [
   ["runs a tool of its list", ["--try-run", "/usr/bin/stat"], /^done: /],
-  ["refuses to run a tool outside of its list", ["--try-run", "/usr/bin/id"], /^refused: .*run access/],
-  ["refuses to run a shell", ["--try-run", "/bin/sh"], /^refused: .*run access/],
+  [
+    "refuses to run a tool outside of its list",
+    ["--try-run", "/usr/bin/id"],
+    /^refused: .*executable exclude it: /,
+  ],
+  ["refuses to run a shell", ["--try-run", "/bin/sh"], /^refused: .*executable exclude it: /],
   ["loads the C library", ["--try-load", LIBC], /^done: /],
-  ["refuses to load another library", ["--try-load", LIBC.replace("libc", "libm")], /^refused: .*ffi access/],
-  ["refuses to read a file outside of its folders", ["--try-read", "/etc/passwd"], /^refused: .*read access/],
+  [
+    "refuses to load another library",
+    ["--try-load", LIBC.replace("libc", "libm")],
+    /^refused: .*executable exclude it: /,
+  ],
+  [
+    "refuses to read a file outside of its folders",
+    ["--try-read", "/etc/passwd"],
+    /^refused: .*may not read there/,
+  ],
   [
     "refuses to write outside of its folders",
     ["--try-write", "/etc/rds-csi-test"],
-    /^refused: .*write access/,
+    /^refused: .*may not write there/,
   ],
   ["sees a variable of its list", ["--try-env", "NODE_ID"], /^done: set: NODE_ID/],
   ["does not see a variable outside of its list", ["--try-env", "SECRET"], /^done: not set: SECRET/],
   [
     "as a controller refuses to run any tool",
     ["--controller", "--try-run", "/usr/bin/stat"],
-    /^refused: .*run access/,
+    /^refused: .*executable exclude it: /,
   ],
   [
     "as a controller refuses to load any library",
     ["--controller", "--try-load", LIBC],
-    /^refused: .*ffi access/,
+    /^refused: .*executable exclude it: /,
   ],
   ["reads a kubelet's folder", ["--try-read", `${kubelet}/none`], /^failed: /],
   [
     "as a controller refuses to read a kubelet's folder",
     ["--controller", "--try-read", `${kubelet}/none`],
-    /^refused: .*read access/,
+    /^refused: .*may not read there/,
   ],
   [
     "as a controller refuses to write to a kubelet's folder",
     ["--controller", "--try-write", `${kubelet}/none/none`],
-    /^refused: .*write access/,
+    /^refused: .*may not write there/,
   ],
   ["as a controller reads its settings", ["--controller", "--try-read", "/etc/rds-csi/none"], /^failed: /],
 ];
