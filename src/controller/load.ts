@@ -1,12 +1,11 @@
 import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { isImported, usesOwnImage } from "../volume/model/sources.ts";
+import { isImported, isPlain, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
 import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
-import { isPlain } from "../volume/rules/premises.ts";
 import { remainingGraceMs } from "../volume/rules/grace.ts";
 import type { FileView, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";

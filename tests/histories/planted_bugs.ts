@@ -283,7 +283,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a node joins by a record of before another one joined",
     file: "src/controller/attachments/publish.ts",
-    from: "  if (isShared) await assertHoldersKnown(call, volume, request.nodeId);\n",
+    from: "  if (isShared) await assertNoHolderMissing(call, volume, request.nodeId);\n",
     to: "",
   },
   {

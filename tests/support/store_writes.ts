@@ -19,7 +19,7 @@ import {
   premisesToExport,
   premisesToGrow,
   premisesToRemove,
-} from "../../src/volume/rules/premises.ts";
+} from "../../src/controller/records/premises.ts";
 
 type Outcome = MutationOutcome<VolumeView>;
 

@@ -4,7 +4,7 @@ import { writeStatements } from "../../src/routeros/store/mutations.ts";
 import type { ImageLocation } from "../../src/volume/model/inventory.ts";
 import type { Premise } from "../../src/volume/ports/premise.ts";
 import type { DiskGuard, KnownDisk, NewVolume, VolumeChange } from "../../src/volume/ports/store.ts";
-import { premisesToExport, premisesToGrow, premisesToRemove } from "../../src/volume/rules/premises.ts";
+import { premisesToExport, premisesToGrow, premisesToRemove } from "../../src/controller/records/premises.ts";
 
 /** What the driver sends for each kind of write. */
 export function addStatements(add: NewVolume): Fragment[] {

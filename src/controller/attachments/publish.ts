@@ -7,7 +7,7 @@ import {
   formatPublishContext,
   type PublishContext,
 } from "../../volume/model/publish_context.ts";
-import { isImported } from "../../volume/model/sources.ts";
+import { isImported, isPlain } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView } from "../../volume/model/inventory.ts";
 import {
@@ -38,7 +38,6 @@ import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epoc
 import { changeByRule, type Decision } from "../records/loop.ts";
 import { exported, recordNqn, withdrawal } from "../records/steps.ts";
 import type { View } from "../records/view.ts";
-import { isPlain } from "../../volume/rules/premises.ts";
 import { olderEpoch } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -129,7 +128,7 @@ async function decidePublishing(
     return { step, next: (after) => withConsentNoted(call, after, begun !== record) };
   }
   const isShared = request.capability.mode === "multi-node-multi-writer";
-  if (isShared) await assertHoldersKnown(call, volume, request.nodeId);
+  if (isShared) await assertNoHolderMissing(call, volume, request.nodeId);
   if (decision.action === "held" && volume.stored.exportPort === port) {
     return { answer: volume, stands: volume };
   }
@@ -325,7 +324,11 @@ function publishContext(
  *
  * @throws {VolumeError} published-elsewhere when the cluster shows such a node; unavailable when it does not answer
  */
-async function assertHoldersKnown(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
+async function assertNoHolderMissing(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  nodeId: string,
+): Promise<void> {
   const { stored, record: { epoch, holders } } = volume;
   const attachments = await call.clusterView?.attachments(call.context) ?? [];
   const attached = attachments.filter((one) =>

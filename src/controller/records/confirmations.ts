@@ -1,6 +1,6 @@
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
-import { premisesToExport, premisesToGrow, premisesToWithdraw } from "../../volume/rules/premises.ts";
+import { premisesToExport, premisesToGrow, premisesToWithdraw } from "./premises.ts";
 
 /** What a rule may rest on besides the record, which every write compares. */
 export type Fact =

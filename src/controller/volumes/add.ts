@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, parseComment } from "../../volume/model/record.ts";
 import { ifSent, type NewVolume, sent, type Unseen } from "../../volume/ports/store.ts";
-import { premisesToAdd } from "../../volume/rules/premises.ts";
+import { premisesToAdd } from "../records/premises.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import { cutComment, isCut, whyNotDone } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";

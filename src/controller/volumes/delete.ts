@@ -15,7 +15,7 @@ import type {
   VolumeView,
 } from "../../volume/model/inventory.ts";
 import { ifSent, type MutationOutcome, sent } from "../../volume/ports/store.ts";
-import { premisesToRemove } from "../../volume/rules/premises.ts";
+import { premisesToRemove } from "../records/premises.ts";
 import {
   assertNotImported,
   assertNotShared,

@@ -1,4 +1,5 @@
-import { parentFolder } from "./ids.ts";
+import { isLegacyEpoch } from "./epoch.ts";
+import { isLegacyId, parentFolder } from "./ids.ts";
 import { digest } from "./digest.ts";
 import { baseOf, filePrefixOf, isImageOf } from "./layout.ts";
 import type { OwnedVolume, VolumeRecord } from "./record.ts";
@@ -34,6 +35,13 @@ export function usesOwnImage({ stored, record }: OwnedVolume, cluster: string): 
   return isImported(record)
     ? record.source === importedSource(id, imagePath)
     : isImageOf(imagePath, filePrefixOf(id, cluster));
+}
+
+/** Whether the record tells all of a volume: an imported or a legacy one, and one on a file of another name, is always read. */
+export function isPlain(volume: OwnedVolume, cluster: string): boolean {
+  const { stored, record } = volume;
+  return record.newerFields === undefined && !isImported(record) && !isLegacyId(stored.id) &&
+    !isLegacyEpoch(record.epoch) && usesOwnImage(volume, cluster);
 }
 
 /** The folder that contains the image or its subvolume. */

@@ -1,17 +1,7 @@
-import { isLegacyEpoch } from "../model/epoch.ts";
-import { isLegacyId, poolOf } from "../model/ids.ts";
-import type { OwnedVolume } from "../model/record.ts";
-import { isImported, usesOwnImage } from "../model/sources.ts";
-import type { ImageLocation } from "../model/inventory.ts";
-import type { Premise } from "../ports/premise.ts";
-import type { DiskGuard, KnownDisk, NewVolume, Unseen } from "../ports/store.ts";
-
-/** Whether the record tells all of a volume: an imported or a legacy one, and one on a file of another name, is always read. */
-export function isPlain(volume: OwnedVolume, cluster: string): boolean {
-  const { stored, record } = volume;
-  return record.newerFields === undefined && !isImported(record) && !isLegacyId(stored.id) &&
-    !isLegacyEpoch(record.epoch) && usesOwnImage(volume, cluster);
-}
+import { poolOf } from "../../volume/model/ids.ts";
+import type { ImageLocation } from "../../volume/model/inventory.ts";
+import type { Premise } from "../../volume/ports/premise.ts";
+import type { DiskGuard, KnownDisk, NewVolume, Unseen } from "../../volume/ports/store.ts";
 
 /** What the router looks for where nobody has looked before a blank disk is added: any disk or file of it, and its pool. */
 export function premisesToAdd(
@@ -36,8 +26,8 @@ export function premisesToWithdraw(
 }
 
 /**
- * What the router looks for before a disk is exported that nobody has looked at. There is no room to look that the one path that holds the prefix is the disk's own: that is
- * read back.
+ * What the router looks for before a disk is exported that nobody has looked at. There is no room to look whether the one path
+ * that holds the prefix is the disk's own: that is read back.
  */
 export function premisesToExport(
   { comment, imagePath }: Pick<KnownDisk, "comment" | "imagePath">,
