@@ -257,6 +257,8 @@ export async function outdateInDoubt(
 ): Promise<void> {
   const { stored } = volume;
   if (!call.memory.inDoubt.mayStillApply(stored.id, stored.comment)) return;
-  const isAsItWas = (after: StoredVolume) => after.exported === stored.exported;
+  const isAsItWas = (after: StoredVolume) =>
+    after.exported === stored.exported &&
+    (!after.exported || after.exportNqn === stored.exportNqn && after.exportPort === stored.exportPort);
   await writeRecord(call, verb, volume, rewritten(volume.record), isAsItWas);
 }

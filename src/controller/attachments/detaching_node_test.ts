@@ -90,6 +90,22 @@ Deno.test("a third node gets in when the one that left is known to have given th
   assert.doesNotMatch(disk().comment, / u=/);
 });
 
+Deno.test("a change that comes late finds no comment of before, though a node has joined and left meanwhile", async () => {
+  for (const isJoin of [false, true]) {
+    const { store, deps, publish, disk, unpublish } = controller();
+    Object.assign(deps, { detachedNodes: { reasonAgainst: () => Promise.resolve(undefined) } });
+    await unpublish("b");
+    store.mishap("change", { late: true, unreadable: true });
+    await assert.rejects(isJoin ? publish("b") : unpublish("a"), refusal("unavailable"));
+    await publish("b");
+    await unpublish("b");
+    const before = disk();
+    store.runLate();
+    assert.deepEqual(disk(), before, isJoin ? "the join" : "the unpublish");
+    assert.match(before.comment, / h=a@[^, ]* /);
+  }
+});
+
 Deno.test("a third node is kept out while one that left may still write, until that comes back or the epoch ends", async () => {
   const { disk, unpublish, publish } = controller();
   await unpublish("a");

@@ -160,15 +160,21 @@ function undecided(id: string, reason: string): VolumeError {
 /** How long all of it may take, in milliseconds. */
 const sweepMs = 600_000;
 
+/** What came of taking all of them over. */
+export interface TakeOver {
+  readonly taken: number;
+  /** Whether another try may take more over: a call had one, or a command failed. A doubt is for a person. */
+  readonly mayTakeMore: boolean;
+}
+
 /**
  * Takes over every volume of the legacy driver that a PersistentVolume of this cluster names; any other is left alone. What
  * leaves a doubt is told, and stays as it is. Nothing on the router changes but comments, and exports of which it has
  * forgotten that they were withdrawn.
  *
- * @returns how many were taken over
  * @throws {VolumeError} unavailable when the router or the cluster cannot be asked, or the router has only just booted
  */
-export async function migrateAll(deps: ControllerDeps, context: CallContext): Promise<number> {
+export async function migrateAll(deps: ControllerDeps, context: CallContext): Promise<TakeOver> {
   const call = { ...deps, context };
   const { clusterView, store, settings } = deps;
   const inventory = await store.inventory(context);
@@ -177,32 +183,34 @@ export async function migrateAll(deps: ControllerDeps, context: CallContext): Pr
   const earlier = inventory.volumes.filter((stored) =>
     judgeOwnership(stored, settings.cluster).state === "earlier-driver"
   );
-  if (clusterView === undefined || earlier.length === 0) return 0;
+  if (clusterView === undefined || earlier.length === 0) return { taken: 0, mayTakeMore: false };
   // Once for all: whoever gets or loses one meanwhile does so by a call, which takes it over before anything else.
   const known = await readAttachments(clusterView, context);
   const named = new Set(known.volumes.map(({ volumeId }) => volumeId));
-  let taken = 0;
-  for (const { id } of earlier) {
-    if (!named.has(id)) continue;
-    if (await tryOne(call, id, known)) taken++;
-  }
-  return taken;
+  const outcomes: Outcome[] = [];
+  for (const { id } of earlier) if (named.has(id)) outcomes.push(await tryOne(call, id, known));
+  return {
+    taken: outcomes.filter((one) => one === "taken").length,
+    mayTakeMore: outcomes.includes("later"),
+  };
 }
 
-async function tryOne(call: ControllerCall, id: string, known: Attachments): Promise<boolean> {
+type Outcome = "taken" | "later" | "left";
+
+async function tryOne(call: ControllerCall, id: string, known: Attachments): Promise<Outcome> {
   // A call that changes the volume takes it over itself.
   const release = call.locks.tryTake([id], "take-over");
-  if (release === undefined) return false;
+  if (release === undefined) return "later";
   try {
     const view = await call.store.view(id, filePrefixOf(id, call.settings.cluster), call.context);
-    if (!isLegacy(call, view.volume)) return false;
+    if (!isLegacy(call, view.volume)) return "left";
     await migrate(call, view, view.volume, claimFrom(known, id, call.clock.now()));
-    return true;
+    return "taken";
   } catch (error) {
     call.context.signal.throwIfAborted();
     const reason = messageOf(error);
     call.notes.warn("cannot take over a volume of the legacy driver", { volume: id, reason });
-    return false;
+    return VolumeError.is(error) && error.kind !== "precondition" ? "later" : "left";
   } finally {
     release();
   }
@@ -214,14 +222,15 @@ function isLegacy(deps: ControllerDeps, stored: StoredVolume | undefined): store
 
 /** Takes over at the start what can be, trying again until the router and the cluster have answered. */
 export async function migrateAtStart(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
-  const complaint = "cannot list the volumes to take over yet";
+  const complaint = "cannot take over all volumes yet";
   await untilDone(
     deps,
     { name: "take-over-at-start", timeoutMs: sweepMs, complaint },
     signal,
     async (context) => {
-      const taken = await migrateAll(deps, context);
+      const { taken, mayTakeMore } = await migrateAll(deps, context);
       if (taken > 0) deps.notes.warn("took over volumes from the legacy driver", { volumes: taken });
+      if (mayTakeMore) throw new VolumeError("unavailable", "some could not be taken over yet");
     },
   );
 }

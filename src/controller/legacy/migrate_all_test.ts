@@ -38,17 +38,17 @@ function scene() {
 Deno.test("migrateAll() takes over what this cluster names, and changes nothing but comments", async () => {
   const { deps, store, stateOf } = scene();
   const before = [...store.disks.values()];
-  assert.equal(await migrateAll(deps, testContext()), 2);
+  assert.equal((await migrateAll(deps, testContext())).taken, 2);
   assert.deepEqual([1, 2, 3].map(stateOf), ["owned", "owned", "earlier-driver"]);
   assert.deepEqual([...store.disks.values()].map((disk) => ({ ...disk, comment: "" })), before);
-  assert.equal(await migrateAll(deps, testContext()), 0);
+  assert.equal((await migrateAll(deps, testContext())).taken, 0);
   assert.deepEqual(store.violations, []);
 });
 
 Deno.test("migrateAll() reports a doubt and goes on with the others", async () => {
   const { deps, cluster, notes, stateOf } = scene();
   cluster.attached = [anAttachment(legacyId(1), "node-1"), anAttachment(legacyId(1), "node-2")];
-  assert.equal(await migrateAll(deps, testContext()), 1);
+  assert.equal((await migrateAll(deps, testContext())).taken, 1);
   assert.deepEqual([1, 2].map(stateOf), ["earlier-driver", "owned"]);
   assert.deepEqual(notes, ["cannot take over a volume of the legacy driver"]);
 });
@@ -56,7 +56,7 @@ Deno.test("migrateAll() reports a doubt and goes on with the others", async () =
 Deno.test("migrateAll() leaves a volume whose comment somebody changes in the same moment", async () => {
   const { deps, store, stateOf } = scene();
   store.mishap("change", { before: () => store.edit(legacyId(1), { comment: "mine" }) });
-  assert.equal(await migrateAll(deps, testContext()), 1);
+  assert.equal((await migrateAll(deps, testContext())).taken, 1);
   assert.equal(stateOf(1), "earlier-driver");
   assert.equal(store.disks.get(legacyId(1))!.comment, "mine");
 });

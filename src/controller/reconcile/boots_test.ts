@@ -68,21 +68,43 @@ for (const mode of ["on", "off", "dry-run"] as const) {
   });
 }
 
-Deno.test("a volume of the legacy driver that a boot brings back from before its take-over is shut out again", async () => {
-  await using at = await scene("off");
-  const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
-  at.cluster.used = [aClusterVolume(id)];
-  at.cluster.attached = [...at.cluster.attached, anAttachment(id, "node-2", { epochCounter: 4 })];
-  at.store.reboot();
-  const nqn = `${testPrefix}:${id}`;
-  const imagePath = `${testBase}/${id}.img`;
-  at.store.put({ ...newer, id, imagePath, comment: "", exported: true, exportNqn: nqn, exportPort: 4420 });
-  await at.store.probe(testContext());
-  await at.clock.advance(0);
-  assert.equal(at.store.disks.get(id)!.exported, true, "it may not show everything yet");
-  await at.clock.advance(120_000);
-  assert.equal(at.store.disks.get(id)!.exported, false);
-});
+const legacyId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+/** What keeps the first try to take it over from succeeding. */
+const hindrances: Readonly<Record<string, (at: Awaited<ReturnType<typeof scene>>) => void>> = {
+  "at once": () => {},
+  "though a call has it first": ({ deps, clock }) => {
+    const release = deps.locks.tryTake([legacyId], "a call")!;
+    clock.timer(150_000, release);
+  },
+  "though the command is lost first": ({ store }) =>
+    store.mishap("change", { runs: false, unreadable: true }),
+};
+
+for (const [how, hinder] of Object.entries(hindrances)) {
+  Deno.test(`a volume of the legacy driver that a boot brings back from before its take-over is shut out again: ${how}`, async () => {
+    await using at = await scene("off");
+    at.cluster.used = [aClusterVolume(legacyId)];
+    at.cluster.attached = [...at.cluster.attached, anAttachment(legacyId, "node-2", { epochCounter: 4 })];
+    at.store.reboot();
+    const exportNqn = `${testPrefix}:${legacyId}`;
+    const imagePath = `${testBase}/${legacyId}.img`;
+    at.store.put({
+      ...newer,
+      id: legacyId,
+      imagePath,
+      comment: "",
+      exported: true,
+      exportNqn,
+      exportPort: 4420,
+    });
+    hinder(at);
+    await at.store.probe(testContext());
+    await at.clock.advance(0);
+    assert.equal(at.store.disks.get(legacyId)!.exported, true, "it may not show everything yet");
+    await at.clock.advance(300_000);
+    assert.equal(at.store.disks.get(legacyId)!.exported, false);
+  });
+}
 
 Deno.test("a call whose read is the first answer since a boot waits for the round, and reads again", async () => {
   await using at = await scene();

@@ -47,7 +47,7 @@ export class ReconcileLoop {
   #unwell: ReadonlyMap<string, string> = new Map();
   /** Volumes that wait for a node without the driver, by volume and node: in how many rounds each was seen. */
   #waiting: ReadonlyMap<string, number> = new Map();
-  /** The last boot after which there was nothing left to take over. */
+  /** The last boot after which nothing was left that could be taken over. */
   #tookOverAfter = 0;
   #count = 0;
   #complaint: string | undefined;
@@ -109,12 +109,12 @@ export class ReconcileLoop {
     // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
     const { reading, boot } = await this.#readRouter(context);
     const attachments = await this.#readCluster(context);
-    if (await this.#takeOver(reading, boot, context)) return await this.#compare(context);
     this.#deps.projection.showAll(reading.turn, reading.volumes);
     for (const volume of reading.volumes) this.#reportOverdue(volume);
     this.#reportWaiting(attachments);
     const compared = (isComplete: boolean) => this.#boots.compared(boot, isComplete);
     await this.#reconciler.pass(reading, attachments, context, compared);
+    if (await this.#takeOver(reading, boot, context)) await this.#compare(context);
   }
 
   /** A look during which a boot was noticed may be from before it. */
@@ -139,8 +139,10 @@ export class ReconcileLoop {
     const isLeft = inventory.volumes.some((stored) =>
       judgeOwnership(stored, cluster).state === "earlier-driver"
     );
-    const taken = isLeft ? await migrateAll(this.#deps, context) : 0;
-    this.#tookOverAfter = boot;
+    const { taken, mayTakeMore } = isLeft
+      ? await migrateAll(this.#deps, context)
+      : { taken: 0, mayTakeMore: false };
+    if (!mayTakeMore) this.#tookOverAfter = boot;
     return taken > 0;
   }
 

@@ -23,7 +23,7 @@ export type Fact =
 /** How a claim is confirmed: by the router before it writes, in what is read back, or not at all. */
 export type Confirmed = "before" | "after" | "no-matter";
 
-/** What is done to a volume. */
+/** What a rule has done to a volume. To add and to remove one still goes ways of its own. */
 export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow";
 
 /**
@@ -90,11 +90,9 @@ export interface Claim {
 }
 
 /** What the router is asked before each step: at least every fact that it has to confirm then. */
-const premises: Readonly<Record<StepKind, (claim: Claim) => readonly Premise[]>> = {
+const premises: Readonly<Partial<Record<StepKind, (claim: Claim) => readonly Premise[]>>> = {
   begin: ({ disk, filePrefix }) => premisesToExport(disk, filePrefix),
-  continue: () => [],
   withdraw: ({ disk }) => premisesToWithdraw(disk),
-  leave: () => [],
   grow: ({ disk }) => premisesToGrow(disk),
 };
 
@@ -119,5 +117,5 @@ export const factOf: Readonly<Record<Premise["is"], Fact | undefined>> = {
 
 /** What the router is asked to confirm before a step; undefined where a volume has to be read first. */
 export function premisesOf(kind: StepKind, claim: Claim): readonly Premise[] | undefined {
-  return confirmations[kind] === "read-first" ? undefined : premises[kind](claim);
+  return confirmations[kind] === "read-first" ? undefined : premises[kind]?.(claim);
 }

@@ -13,10 +13,9 @@ import type { Step } from "./steps.ts";
 export async function taken(call: ControllerCall, verb: string, step: Step): Promise<OwnedVolume> {
   const { volume, change, isDone } = step;
   const { id, comment } = volume.stored;
-  // Else a change that the router runs late would find the comment that it expects, and undo what is answered here.
-  const isToDiffer = commentWith(volume, step.record) === comment &&
-    call.memory.inDoubt.mayStillApply(id, comment);
-  const record = isToDiffer ? rewritten(step.record) : step.record;
+  // Else a change that the router runs late would find the comment that it expects, and undo what is answered here: also when
+  // a later step writes the comment of before again, as a node that leaves after it has joined.
+  const record = call.memory.inDoubt.mayStillApply(id, comment) ? rewritten(step.record) : step.record;
   return counted(call, step, await writeRecord(call, verb, volume, record, isDone, change));
 }
 
