@@ -1,7 +1,7 @@
 import { type CommandIo, exitCodes, withPrintableOutput } from "./cli/io.ts";
 import { commands, runCommand } from "./cli/commands.ts";
 import { didYouMean, FlagError } from "./cli/flags.ts";
-import { messageOf, VolumeError } from "./volume/errors.ts";
+import { isOfSystem, messageOf, VolumeError } from "./volume/errors.ts";
 
 function usage(): string {
   const lines = Object.entries(commands).map(([name, command]) => `  ${name.padEnd(14)}${command.help}`);
@@ -54,9 +54,7 @@ function explain(name: string, error: unknown, io: CommandIo): number {
     io.err(`rds-csi ${name}: ${error.message}`);
     return error.kind === "invalid" ? exitCodes.usage : exitCodes.failed;
   }
-  const words = messageOf(error);
-  const isOfRuntime = error instanceof Error && words !== error.message;
-  if (isOfRuntime) io.err(`rds-csi ${name}: ${words}`);
+  if (error instanceof Error && isOfSystem(error)) io.err(`rds-csi ${name}: ${messageOf(error)}`);
   else {
     io.err(`rds-csi ${name}: this is a fault of rds-csi; please report it with these lines:`);
     io.err(error instanceof Error ? error.stack ?? error.message : String(error));

@@ -2,7 +2,7 @@
 # Checks .github/workflows by actionlint.
 set -eu
 cd "$(dirname "$0")/.."
-actionlint=$(tools/get-actionlint.sh 2>/dev/null || true)
+actionlint=$(tools/get-actionlint.sh || true)
 if [ -z "$actionlint" ]; then
   echo "SKIPPED: the workflows need actionlint, and there is neither it nor Go with its module proxy"
   exit 0

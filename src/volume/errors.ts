@@ -59,16 +59,24 @@ export function isRetried(error: unknown): boolean {
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
-  // An error with a code and words of its own says more than the code.
-  const isOfRuntime = Object.hasOwn(fileFailures, error.name) || error.message.startsWith(`${code}: `);
+  // An error with words of its own says more than its code.
+  const isOfRuntime = /^[A-Z][\w ,]* \(os error \d+\)/.test(error.message) ||
+    error.message.startsWith(`${code}: `);
   const words = error.name === "NotCapable"
     ? describeRefusal(error.message)
     : isOfRuntime
     ? fileFailures[code]
     : undefined;
   if (words === undefined) return error.message;
-  const subject = /(?:access to |, \w+ |: \w+ )["']([^"']+)["']/.exec(error.message)?.[1];
+  const subject = /(?:access to |, \w+ |: \w+ )["'](.+)["'](?:, run again .*)?$/.exec(error.message)?.[1];
   return subject === undefined ? words : `${words}: ${subject}`;
+}
+
+/** Whether an error is the system's, as of a disk that is full, and no fault of this program. */
+export function isOfSystem(error: Error): boolean {
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  return messageOf(error) !== error.message || /\(os error \d+\)/.test(error.message) ||
+    /^E(?!RR_)[A-Z0-9]+$/.test(code);
 }
 
 /** By the codes of Node's errors and the names of Deno's. */

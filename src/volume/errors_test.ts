@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PERMISSIONS } from "../../tools/permissions.ts";
-import { foldersForFiles, messageOf } from "./errors.ts";
+import { foldersForFiles, isOfSystem, messageOf } from "./errors.ts";
 
 /** What the runtime throws, and the words for people. */
 const failures: readonly (readonly [thrown: unknown, words: RegExp])[] = [
@@ -41,6 +41,15 @@ const failures: readonly (readonly [thrown: unknown, words: RegExp])[] = [
   [new Error("any other"), /^any other$/],
   [Object.assign(new Error("mount refused"), { code: "EPERM" }), /^mount refused$/],
   ["a text", /^a text$/],
+  [
+    new Deno.errors.NotFound("No such file or directory (os error 2): open '/tmp/it's a file'"),
+    /^there is no such file: \/tmp\/it's a file$/,
+  ],
+  [new Deno.errors.NotFound("no such session"), /^no such session$/],
+  [
+    new Deno.errors.NotFound("proto error: no records found for x."),
+    /^proto error: no records found for x\.$/,
+  ],
 ];
 
 for (const [thrown, words] of failures) {
@@ -54,4 +63,15 @@ Deno.test("the folders that messageOf() names are those that the executable may 
   const { read, write } = PERMISSIONS.demo;
   assert.deepEqual(foldersForFiles.read.filter((folder) => !read.includes(folder)), []);
   assert.deepEqual(foldersForFiles.write.filter((folder) => !write.includes(folder)), []);
+});
+
+Deno.test("isOfSystem() tells what the system refused from a fault of this program", () => {
+  const full = Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+  const address = new Deno.errors.AddrInUse("Address already in use (os error 98)");
+  const spawn = new Deno.errors.NotFound("Failed to spawn '/none': No such file or directory (os error 2)");
+  for (const error of [full, address, spawn]) assert.equal(isOfSystem(error), true, error.message);
+  const wrong = Object.assign(new TypeError("The argument must be a string"), {
+    code: "ERR_INVALID_ARG_TYPE",
+  });
+  for (const error of [wrong, new TypeError("x is undefined")]) assert.equal(isOfSystem(error), false);
 });

@@ -60,6 +60,13 @@ chartTest("the driver's image has a registry of its own, which wins over the mir
   }
 });
 
+chartTest("the driver's image comes from the mirror also where its repository names a registry", () => {
+  const image = { repository: "registry.example.net/storage/rds-csi", tag: "1.2.3" };
+  assert.ok(imagesOf({ image }).includes("registry.example.net/storage/rds-csi:1.2.3"));
+  const global = { imageRegistry: "mirror.example.net/x" };
+  assert.ok(imagesOf({ image, global }).includes("mirror.example.net/x/storage/rds-csi:1.2.3"));
+});
+
 /** The objects without a check that each service account is among them. */
 const withOtherAccounts = (values: object) =>
   parseObjects(render({ values: { router: address, ...values } }).yaml);

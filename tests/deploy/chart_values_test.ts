@@ -89,6 +89,7 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
     /livenessProbe\.port is 9809, as metricsPort is/,
   ],
   [{ node: { statusAddress: ":9809" } }, /node\.statusAddress is 9809, as metricsPort is/],
+  [{ node: { fstrimInterval: "1x" } }, /fstrimInterval/],
   [
     { kubeletPath: "/data/kubelet" },
     /kubeletPath "\/data\/kubelet" is a folder that the executable may not use/,
@@ -109,6 +110,8 @@ const accepted: readonly object[] = [
   classes({ name: "a", parameters: { encrypted: "true", "csi.storage.k8s.io/node-stage-secret-name": "s" } }),
   classes({ name: "a", parameters: { encrypted: "false" } }),
   { node: { fstrimInterval: "1m" } },
+  { node: { fstrimInterval: "1h30m" } },
+  { node: { statusAddress: "127.0.0.1:9809", metricsAddress: "10.0.0.7" } },
   { node: { fstrimInterval: "168h" } },
   { metricsPort: 9811 },
   { kubeletPath: "/data/kubelet", allowFolders: ["/data/kubelet"] },

@@ -40,11 +40,11 @@ Deno.test("a release checks that the tag is the chart's version, before it publi
   assert.match(read("deploy/chart/Chart.yaml"), /^version: [0-9]+\.[0-9]+\.[0-9]+/m);
 });
 
-Deno.test("the form for problems asks for describe and doctor, and the one for routers for the acceptance report", () => {
+Deno.test("the form for problems asks for describe and doctor, and the one for routers for the profile", () => {
   const ids = (name: string) =>
     (parse(read(`.github/ISSUE_TEMPLATE/${name}.yml`)) as { body: { id?: string }[] }).body.flatMap((
       { id },
     ) => id ?? []);
   assert.deepEqual(["describe", "doctor", "log"].filter((id) => !ids("problem").includes(id)), []);
-  assert.deepEqual(["acceptance", "profile"].filter((id) => !ids("router").includes(id)), []);
+  assert.deepEqual(["profile"].filter((id) => !ids("router").includes(id)), []);
 });

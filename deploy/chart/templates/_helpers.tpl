@@ -40,8 +40,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "rds-csi.image" -}}
-{{- $registry := default (default dict .Values.global).imageRegistry .Values.image.registry }}
-{{- with $registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
+{{- with .Values.image.registry }}{{ . }}/{{ $.Values.image.repository }}{{ else }}{{ include "rds-csi.mirrored" (list $ .Values.image.repository) }}{{ end }}:{{ default .Chart.AppVersion .Values.image.tag }}{{ with .Values.image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{- /* The metadata of the pods of a workload: call with (list $ component values annotations). What selects them wins. */}}

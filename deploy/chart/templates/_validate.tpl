@@ -39,7 +39,11 @@
 {{- $_ := set $others "node.sidecars.livenessProbe.port" (int .Values.node.sidecars.livenessProbe.port) }}
 {{- end }}
 {{- with .Values.node.statusAddress }}
+{{- $everywhere := list "" "0.0.0.0" "[::]" }}
+{{- $hosts := list (regexReplaceAll ":[0-9]+$" . "") (include "rds-csi.nodeMetricsAddress" $) }}
+{{- if or (has (first $hosts) $everywhere) (has (last $hosts) $everywhere) (eq (first $hosts) (last $hosts)) }}
 {{- $_ := set $others "node.statusAddress" (regexFind "[0-9]+$" . | int) }}
+{{- end }}
 {{- end }}
 {{- range $name, $port := $others }}
 {{- with get $ports (toString $port) }}

@@ -36,7 +36,12 @@ export async function podsOf(
   { namespace, name }: Pick<FollowedClaim, "namespace" | "name">,
   signal: AbortSignal,
 ): Promise<readonly string[] | undefined> {
-  const uses = ({ spec }: Pod) => spec?.volumes?.some((one) => one.persistentVolumeClaim?.claimName === name);
+  // The claim of an ephemeral volume has the names of its pod and of the volume.
+  const uses = ({ metadata, spec }: Pod) =>
+    spec?.volumes?.some((one) =>
+      one.persistentVolumeClaim?.claimName === name ||
+      one.ephemeral !== undefined && name === `${metadata?.name}-${one.name}`
+    );
   try {
     const path = `/api/v1/namespaces/${namespace}/pods`;
     const kept = await listKept<Pod, string>(
@@ -77,7 +82,11 @@ interface Attachment {
 interface Pod {
   readonly metadata?: { readonly name?: string };
   readonly spec?: {
-    readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName?: string } }[];
+    readonly volumes?: readonly {
+      readonly name?: string;
+      readonly persistentVolumeClaim?: { readonly claimName?: string };
+      readonly ephemeral?: unknown;
+    }[];
   };
 }
 

@@ -143,24 +143,40 @@ for (const [what, at, found, change] of scenes) {
 }
 
 const hangs = (check: string) => ({ check, state: "problem", found: "the finding" }) as const;
-const steps:
-  readonly (readonly [check: string | undefined, pods: readonly string[] | undefined, sentence: RegExp])[] = [
-    [undefined, ["web"], /^nothing hangs; if a pod has errors .*: kubectl -n apps delete pod web$/],
-    [undefined, [], /^nothing hangs, and no pod uses it$/],
-    ["claim", [], /^it hangs at the claim; once that is mended, it goes on by itself$/],
-    ["attachment", ["web"], /^it hangs at the attachment; once that is mended, it goes on by itself$/],
-    [
-      "node",
-      ["db", "web"],
-      /^it hangs at the node; once that is mended, delete the pods: kubectl -n apps delete pod db web$/,
-    ],
-    ["router", undefined, /delete the pods: kubectl -n apps delete pod POD, for each POD that uses it$/],
-    ["router", [], /it goes on by itself$/],
-  ];
+const steps: readonly (readonly [
+  check: string | undefined,
+  pods: readonly string[] | undefined,
+  sentence: RegExp,
+  podsLost?: boolean | "unknown",
+])[] = [
+  [undefined, ["web"], /^nothing hangs; if a pod has errors .*: kubectl -n apps delete pod web$/],
+  [undefined, [], /^nothing hangs, and no pod uses it$/],
+  ["claim", [], /^it hangs at the claim; once that is mended, it goes on by itself$/],
+  ["attachment", ["web"], /^it hangs at the attachment; once that is mended, it goes on by itself$/],
+  [
+    "node",
+    ["db", "web"],
+    /^it hangs at the node; .* by itself; only a pod that ran before and has errors now .*: kubectl -n apps delete pod db web$/,
+  ],
+  ["router", ["web"], /^it hangs at the router; .* by itself; only a pod that ran before/],
+  [
+    "router",
+    undefined,
+    /^the router has restarted; once it is back, delete the pods: kubectl -n apps delete pod POD, for each POD that uses it$/,
+    true,
+  ],
+  ["router", ["web"], /^the router did not say .* may work on: end none of them for this$/, "unknown"],
+  ["node", ["web"], /^it hangs at the node; /, "unknown"],
+  ["router", [], /it goes on by itself$/, true],
+];
 
-for (const [check, pods, sentence] of steps) {
-  Deno.test(`nextStep() says what to do when ${check ?? "nothing"} hangs, with the pods ${pods ?? "that it may not list"}`, () => {
-    const said = nextStep(check === undefined ? undefined : hangs(check), { namespace: "apps", pods });
+for (const [check, pods, sentence, podsLost] of steps) {
+  const state = `${check ?? "nothing"} hangs, with the pods ${
+    pods ?? "that it may not list"
+  }, lost: ${podsLost}`;
+  Deno.test(`nextStep() says what to do when ${state}`, () => {
+    const used = { namespace: "apps", pods, podsLost };
+    const said = nextStep(check === undefined ? undefined : hangs(check), used);
     assert.match(said, sentence);
     assert.doesNotMatch(said, /the finding/);
   });
@@ -176,8 +192,14 @@ Deno.test("podsOf() names the pods that use a claim, and none where it may not l
   for (const [name, claimName] of [["web", "data"], ["db", "data"], ["other", "logs"]] as const) {
     pod(name, claimName);
   }
+  kube.api.put(`${namespace}/pods`, {
+    metadata: { name: "job", namespace: "apps" },
+    spec: { volumes: [{ name: "data", ephemeral: {} }] },
+  });
   const pods = () => podsOf(kube.client, { namespace: "apps", name: "data" }, new AbortController().signal);
   assert.deepEqual(await pods(), ["db", "web"]);
+  const ephemeral = { namespace: "apps", name: "job-data" };
+  assert.deepEqual(await podsOf(kube.client, ephemeral, new AbortController().signal), ["job"]);
   kube.api.rules = [];
   assert.equal(await pods(), undefined);
 });

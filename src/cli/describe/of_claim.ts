@@ -59,11 +59,20 @@ export async function describeClaim(args: readonly string[], io: CommandIo): Pro
       throw new VolumeError("unavailable", `Cannot follow the claim: ${error.message}`, { cause: error });
     });
     const cluster = { address: address!, driverName };
-    const router = trace.handle === undefined ? [] : [await onRouter(trace.handle, flags, cluster, args, io)];
+    const router = trace.handle === undefined
+      ? undefined
+      : await onRouter(trace.handle, flags, cluster, args, io);
     return print(trace, router, flags.switch("json"), io);
   } finally {
     client.close();
   }
+}
+
+/** What the router says of the volume, and what that means for the pods that have it. */
+interface RouterSays {
+  readonly finding: Finding;
+  /** Their devices are gone since the router booted; "unknown" where it was not asked, or did not answer. */
+  readonly podsLost: boolean | "unknown";
 }
 
 /** The problems of the volume on the router. */
@@ -73,32 +82,37 @@ async function onRouter(
   cluster: Parameters<typeof withController>[0]["cluster"],
   args: readonly string[],
   io: CommandIo,
-): Promise<Finding> {
+): Promise<RouterSays> {
   try {
     const files = { ...await systemFiles(args, io.env), hasCluster: true };
     const { config, id } = readBackendOf(handle, flags, files);
     const run = { name: "describe", config, timeoutMs, cluster };
     const { problems } = await withController(run, io, (deps, context) => getVolumeHealth(deps, id, context));
-    if (problems.length === 0) return fine("router", "the volume exists and is healthy");
+    const podsLost = problems.some(({ reason }) => reason === "RouterRestarted");
+    if (problems.length === 0) {
+      return { finding: fine("router", "the volume exists and is healthy"), podsLost };
+    }
     const found = problems.map(({ reason, message }) => `${reason}: ${message}`).join("; ");
     const isDamaged = problems.some(({ reason }) => reason === "RecordDamaged");
-    return problem("router", found, isDamaged ? routerFixes.recordDamaged(id) : undefined);
+    const finding = problem("router", found, isDamaged ? routerFixes.recordDamaged(id) : undefined);
+    return { finding, podsLost };
   } catch (error) {
     if (error instanceof FlagError) {
-      return skipped("router", `no router was checked: ${error.problems.join("; ")}`);
+      const why = `no router was checked: ${error.problems.join("; ")}`;
+      return { finding: skipped("router", why), podsLost: "unknown" };
     }
-    if (VolumeError.is(error)) return problem("router", error.message, advice("rds-csi doctor"));
-    throw error;
+    if (!VolumeError.is(error)) throw error;
+    return { finding: problem("router", error.message, advice("rds-csi doctor")), podsLost: "unknown" };
   }
 }
 
 function print(
   { findings, handle, nodes, namespace, pods }: ClaimTrace & UsedClaim,
-  router: readonly Finding[],
+  router: RouterSays | undefined,
   json: boolean,
   io: CommandIo,
 ): number {
-  const all = [...findings, ...router];
+  const all = [...findings, ...router === undefined ? [] : [router.finding]];
   const hangsAt = all.find(({ state }) => state === "problem");
   if (json) io.out(JSON.stringify(all));
   else {
@@ -106,7 +120,7 @@ function print(
     for (const node of nodes) {
       io.out(`On ${node}, in the driver's pod, \`rds-csi describe ${handle}\` shows the node's view.`);
     }
-    io.out(`describe: ${nextStep(hangsAt, { namespace, pods })}`);
+    io.out(`describe: ${nextStep(hangsAt, { namespace, pods, podsLost: router?.podsLost })}`);
   }
   return hangsAt === undefined ? exitCodes.ok : exitCodes.failed;
 }
@@ -116,22 +130,34 @@ interface UsedClaim {
   readonly namespace: string;
   /** Undefined where this process may not list pods. */
   readonly pods: readonly string[] | undefined;
+  /** See `RouterSays`. */
+  readonly podsLost?: RouterSays["podsLost"] | undefined;
 }
 
-/** What to do next, in one sentence. The command is for whoever reads it, with their own rights. */
-export function nextStep(hangsAt: Finding | undefined, { namespace, pods }: UsedClaim): string {
+/**
+ * What to do next, in one sentence. The command is for whoever reads it, with their own rights. It is to be run only for pods that
+ * have lost their device: a pod that only waits goes on by itself, and one that works must not be ended.
+ */
+export function nextStep(
+  hangsAt: Finding | undefined,
+  { namespace, pods, podsLost = false }: UsedClaim,
+): string {
   const names = pods === undefined ? "POD" : pods.join(" ");
   const which = pods === undefined ? ", for each POD that uses it" : "";
   const deletion = `kubectl -n ${namespace} delete pod ${names}${which}`;
+  const isUsed = pods?.length !== 0;
   if (hangsAt === undefined) {
-    return pods?.length === 0
-      ? "nothing hangs, and no pod uses it"
-      : `nothing hangs; if a pod has errors on its volume all the same, delete it: ${deletion}`;
+    return isUsed
+      ? `nothing hangs; if a pod has errors on its volume all the same, delete it: ${deletion}`
+      : "nothing hangs, and no pod uses it";
   }
   const mended = `it hangs at the ${hangsAt.check}; once that is mended`;
-  // The kubelet stages and publishes anew for a new pod only.
-  const needsNewPod = hangsAt.check === "node" || hangsAt.check === "router";
-  return needsNewPod && pods?.length !== 0
-    ? `${mended}, delete the pods: ${deletion}`
-    : `${mended}, it goes on by itself`;
+  if (!isUsed || hangsAt.check === "claim" || hangsAt.check === "attachment") {
+    return `${mended}, it goes on by itself`;
+  }
+  if (podsLost === true) return `the router has restarted; once it is back, delete the pods: ${deletion}`;
+  if (podsLost === "unknown" && hangsAt.check === "router") {
+    return "the router did not say how the volume is; pods that have it may work on: end none of them for this";
+  }
+  return `${mended}, it goes on by itself; only a pod that ran before and has errors now has to be deleted: ${deletion}`;
 }

@@ -18,12 +18,13 @@ export interface CallRecord {
 }
 
 /**
- * Writes the one line of a call: changing calls at info, or at warn when they failed, all others at debug, and a fault
- * of this driver at error for every method.
+ * Writes the one line of a call: changing calls at info, or at warn when they failed for another reason than that they are still
+ * going on, all others at debug, and a fault of this driver at error for every method.
  */
 export function logCall(log: Logger, record: CallRecord): void {
-  const ofChange = record.code === "OK" ? "info" : "warn";
-  const level = isFault(record.code) ? "error" : record.changing ? ofChange : "debug";
+  const isOrdinary = ["OK", "ABORTED", "CANCELLED"].includes(record.code);
+  const ofChange = isOrdinary ? "info" : "warn";
+  const level = faultOf(record) !== undefined ? "error" : record.changing ? ofChange : "debug";
   log[level]("call", () => ({ ...callFields(record), ...errorFields(record) }));
 }
 
@@ -47,14 +48,30 @@ function callFields(record: CallRecord): Record<string, unknown> {
 }
 
 /** Logs faults with their stacks, for developers; other errors as the messages of their chain of causes. */
-function errorFields({ code, error }: CallRecord): Record<string, unknown> {
+function errorFields(record: CallRecord): Record<string, unknown> {
+  const { code, error } = record;
   if (error === undefined && code === "OK") return {};
-  if (isFault(code)) return { error: error instanceof Error ? error : String(error) };
+  const fault = faultOf(record);
+  if (fault !== undefined) return { error: fault instanceof Error ? fault : String(fault) };
   const causes = causeMessages(error);
   return {
     error: messageOf(error),
     ...(causes.length === 0 ? {} : { causes }),
   };
+}
+
+/**
+ * The fault of this driver in a call that failed; undefined where there is none. A node hides one behind UNAVAILABLE while
+ * something of the volume is left.
+ */
+function faultOf({ code, error }: CallRecord): unknown {
+  if (isFault(code)) return error ?? code;
+  let cause = error;
+  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth++) {
+    if (VolumeError.is(cause, "internal")) return cause.cause ?? cause;
+    cause = cause.cause;
+  }
+  return undefined;
 }
 
 /** The most causes that are followed, so that a cyclic chain ends. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { SECRET_FIELDS } from "../generated/secrets.ts";
 import { type CallRecord, logCall, redactRequest } from "./access_log.ts";
 import type { Logger } from "../../telemetry/log.ts";
+import { VolumeError } from "../../volume/errors.ts";
 
 Deno.test("redactRequest() keeps public fields and redacts those marked secret", () => {
   const request = {
@@ -65,6 +66,8 @@ const levels: readonly (readonly [code: CallRecord["code"], changing: boolean, l
   ["NOT_FOUND", false, "debug"],
   ["INTERNAL", true, "error"],
   ["INTERNAL", false, "error"],
+  ["ABORTED", true, "info"],
+  ["CANCELLED", true, "info"],
 ];
 
 for (const [code, changing, level] of levels) {
@@ -90,3 +93,21 @@ for (const [code, changing, level] of levels) {
     assert.deepEqual(logged, [level]);
   });
 }
+
+Deno.test("logCall() logs a fault of the driver with its stack, though the call says only that it may be repeated", () => {
+  const bug = new TypeError("x is undefined");
+  const internal = new VolumeError("internal", "Cannot finish", { cause: bug });
+  const error = new VolumeError("unavailable", "Cannot finish", { cause: internal });
+  const logged: unknown[] = [];
+  const at = (level: string) => (_message: string, fields: () => Record<string, unknown>) =>
+    void logged.push([level, fields()["error"]]);
+  const log = {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+  } as unknown as Logger;
+  const call = { path: "/csi.v1.Node/NodeStageVolume", volumeId: "v", durationMs: 1, requestId: "r" };
+  logCall(log, { ...call, changing: true, code: "UNAVAILABLE", error } as CallRecord);
+  assert.deepEqual(logged, [["error", bug]]);
+});

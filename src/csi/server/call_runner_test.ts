@@ -364,7 +364,7 @@ Deno.test("CallRunner logs a refused second call with its own line", async () =>
   assert.deepEqual(callLines().map((line) => line.code), ["ABORTED", "OK"]);
 });
 
-Deno.test("CallRunner writes one line above debug for a call that goes on after its answer", async () => {
+Deno.test("CallRunner writes one line at info for a call that goes on after its answer", async () => {
   const { run, lines } = setUp("debug");
   const client = new AbortController();
   const mkfs = stubborn();
@@ -373,7 +373,7 @@ Deno.test("CallRunner writes one line above debug for a call that goes on after 
   await running;
   mkfs.end();
   await systemClock.sleep(0);
-  assert.deepEqual(lines.filter((line) => line.level === "WARN").map((line) => line.code), ["CANCELLED"]);
+  assert.deepEqual(lines.filter((line) => line.level === "INFO").map((line) => line.code), ["CANCELLED"]);
   assert.deepEqual(
     lines.filter((line) => line.message === "call ended after its answer").map((
       line,
@@ -391,7 +391,7 @@ Deno.test("CallRunner does not hide a fault that appears after the answer", asyn
   await running;
   reject(new TypeError("bug"));
   await systemClock.sleep(0);
-  assert.deepEqual(lines.map((line) => [line.level, line.code]), [["WARN", "CANCELLED"], [
+  assert.deepEqual(lines.map((line) => [line.level, line.code]), [["INFO", "CANCELLED"], [
     "ERROR",
     "INTERNAL",
   ]]);

@@ -132,8 +132,9 @@ export const routerFixes = {
   }),
   poolFull: () =>
     advice(
-      "delete what has no owner first (rds-csi audit), then snapshots (kubectl get volumesnapshots -A " +
-        "--sort-by=.metadata.creationTimestamp), then claims; or add drives",
+      "add drives, or delete only what nobody needs: snapshots first (kubectl get volumesnapshots -A " +
+        "--sort-by=.metadata.creationTimestamp), then claims, then what rds-csi audit names; after a loss or a restore of " +
+        "router or cluster delete nothing of that, as it may be your only copy",
     ),
   /** By hand: a label that another file system has would make one of the two mistaken for the other. */
   poolLabel: () =>

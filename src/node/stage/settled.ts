@@ -26,10 +26,15 @@ export async function settled(
     await work();
   } catch (error) {
     if (isRetried(error) || await holds(clock, context, isClear)) throw error;
-    const text = VolumeError.is(error)
-      ? error.message
-      : "Cannot finish because of a fault of this driver: see its log";
-    throw new VolumeError("unavailable", text, { cause: error });
+    if (VolumeError.is(error)) throw new VolumeError("unavailable", error.message, { cause: error });
+    const fault = new VolumeError(
+      "internal",
+      "Cannot finish because of a fault of this driver: see its log",
+      {
+        cause: error,
+      },
+    );
+    throw new VolumeError("unavailable", fault.message, { cause: fault });
   }
 }
 
