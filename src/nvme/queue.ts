@@ -131,7 +131,7 @@ export class Queue implements AsyncDisposable {
       }
     } catch (error) {
       const what = VolumeError.is(error) ? "what it sends makes no sense" : "the connection broke";
-      this.end(`${what} (${wordsOf(error)})`);
+      this.end(`${what} (${messageOf(error)})`);
     }
   }
 
@@ -199,7 +199,7 @@ export class Queue implements AsyncDisposable {
         at += await this.#stream.write(pdu.subarray(at));
       }
     } catch (error) {
-      this.end(`the connection broke (${wordsOf(error)})`);
+      this.end(`the connection broke (${messageOf(error)})`);
     }
   }
 
@@ -214,8 +214,4 @@ export class Queue implements AsyncDisposable {
   #gone(command: Command, reason: string): VolumeError {
     return new VolumeError("unavailable", `Cannot ${command.purpose} because ${reason}: ${this.#subject}`);
   }
-}
-
-function wordsOf(error: unknown): string {
-  return messageOf(error);
 }

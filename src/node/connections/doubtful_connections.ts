@@ -4,7 +4,7 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 import { findMap } from "../layer/maps.ts";
-import { disconnectUnused } from "./teardown.ts";
+import { disconnectUnrecorded } from "./teardown.ts";
 
 /** How long a check of one connection may take, in milliseconds. */
 const checkMs = 30_000;
@@ -24,9 +24,17 @@ export class DoubtfulConnections {
     this.#lock = lock;
   }
 
+  /** A connect has not ended in its time, and the kernel may still carry it out: the next check looks again. */
+  suspect(stagingState: StagingState): void {
+    this.#inDoubt.set(stagingState.nqn, stagingState);
+  }
+
   /**
    * Drops a connection whose volume was unstaged meanwhile. While there is a map, its unstage ends the connection. When
    * a call holds the lock, {@linkcode DoubtfulConnections.check} tries again.
+   *
+   * @throws {VolumeError} in-use when something has the device all the same; precondition when the state file is damaged,
+   *   and so says nothing
    */
   async dropIfUnstaged(stagingState: StagingState, context: CallContext): Promise<void> {
     const { volumeId, stagingPath, nqn } = stagingState;
@@ -35,8 +43,8 @@ export class DoubtfulConnections {
     const release = context.signal.aborted ? undefined : this.#lock.tryTake([volumeId, stagingPath]);
     if (release === undefined) return void this.#inDoubt.set(nqn, stagingState);
     try {
-      const current = await this.#deps.stagingStore.findUndamaged(volumeId);
-      if (current?.nqn !== nqn) await disconnectUnused(this.#deps, nqn, context);
+      const current = await this.#deps.stagingStore.find(volumeId);
+      if (current?.nqn !== nqn) await disconnectUnrecorded(this.#deps, nqn, context);
     } finally {
       release();
     }

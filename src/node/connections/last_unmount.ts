@@ -4,7 +4,7 @@ import type { NodeDeps } from "../deps.ts";
 import { isOnBlockDevice, mountsAt } from "../mount_table.ts";
 
 /**
- * Unmounts a file system that no pod has any more. A backup may have frozen it and gone: the kernel would keep such a file
+ * Unmounts a file system that is published to no pod any more. A backup may have frozen it and gone: the kernel would keep such a file
  * system without its last mount, claim the device for good, and let every write of the next mount wait.
  */
 export async function unmountLast(deps: NodeDeps, mountPoint: string, context: CallContext): Promise<void> {
@@ -18,7 +18,9 @@ export async function thaw(deps: NodeDeps, mountPoint: string, context: CallCont
   try {
     const wasFrozen = await deps.mounts.thaw(mountPoint, context);
     if (wasFrozen) {
-      deps.notes?.warn("thawed a file system that was frozen, and that no pod has", { mountPoint });
+      deps.notes?.warn("thawed a file system that was frozen, and that is published to no pod", {
+        mountPoint,
+      });
     }
   } catch (error) {
     context.signal.throwIfAborted();

@@ -105,6 +105,7 @@ export class PathWatch {
         }
       });
     } catch (error) {
+      this.#doubtful.suspect(stagingState);
       if (!this.#stop.signal.aborted) this.#say(nqn, [{ address: "", reason: messageOf(error) }]);
     }
   }

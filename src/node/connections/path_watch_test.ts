@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import { NodeService } from "../node_service.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import { PathWatch } from "./path_watch.ts";
 
 const addresses = ["10.0.0.1", "10.0.0.2"];
@@ -81,6 +82,37 @@ Deno.test("the watch drops the connection that it made beside an unstage, as soo
   await node.watch.check();
   assert.equal(node.devices.get(nqn)?.connected, true);
   node.locked = false;
+  await node.watch.check();
+  assert.equal(node.devices.get(nqn)?.connected, false);
+});
+
+Deno.test("the watch leaves a raw device with its pod whose state file was damaged meanwhile", async () => {
+  const node = new Scene();
+  node.missingPaths = [missing];
+  const capability = { access: "block", mode: "single-node-writer" } as const;
+  await node.stage({ capability }, { nvmeAddress: addresses.join(",") });
+  await node.publish({ capability });
+  node.before = (operation) => {
+    if (operation !== "addPaths") return;
+    node.before = () => {};
+    node.paths.nodes.set("/state/volumes/pvc-1.json", { kind: "file", text: "{" });
+  };
+  for (let round = 0; round < 2; round++) await node.watch.check();
+  assert.equal(node.devices.get(nqn)?.connected, true);
+});
+
+Deno.test("the watch looks again at a connection whose making did not end in its time", async () => {
+  const node = new Scene();
+  await node.stageTwo();
+  node.missingPaths = [missing];
+  node.before = (operation) => {
+    if (operation === "addPaths") throw new VolumeError("deadline", "Cannot wait any longer");
+  };
+  await node.watch.check();
+  node.before = () => {};
+  // The kernel ends it now, and the volume was unstaged meanwhile.
+  node.table = [];
+  node.paths.nodes.delete("/state/volumes/pvc-1.json");
   await node.watch.check();
   assert.equal(node.devices.get(nqn)?.connected, false);
 });

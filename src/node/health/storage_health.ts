@@ -1,5 +1,5 @@
 import { SingleFlight } from "../../async/single_flight.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
@@ -121,7 +121,6 @@ async function failureOf(
     return undefined;
   } catch (error) {
     context.signal.throwIfAborted();
-    if (VolumeError.is(error)) return error.message;
     return messageOf(error);
   }
 }

@@ -114,7 +114,7 @@ export class LayerWatch {
     const looks = new Set<Promise<void>>();
     while (!signal.aborted) {
       const look: Promise<void> = this.check()
-        .catch((error) => deps.notes?.warn("cannot check maps", { reason: textOf(error) }))
+        .catch((error) => deps.notes?.warn("cannot check maps", { reason: messageOf(error) }))
         .finally(() => looks.delete(look));
       looks.add(look);
       await deps.clock.sleep(intervalMs, signal).catch(() => {
@@ -155,7 +155,7 @@ export class LayerWatch {
       });
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      this.#say(map, textOf(error));
+      this.#say(map, messageOf(error));
       await this.#endIfOverdue(map, whole);
     } finally {
       this.#working.delete(uuid);
@@ -232,7 +232,7 @@ export class LayerWatch {
         if (this.#isOverdue(map, layer)) await this.#giveUp(map, context);
       });
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.#say(map, textOf(error));
+      if (!this.#stop.signal.aborted) this.#say(map, messageOf(error));
     }
   }
 
@@ -351,8 +351,4 @@ export class LayerWatch {
   #names({ name, uuid }: DeviceMap): { readonly map: string; readonly nqn: string } {
     return { map: name, nqn: nqnOfMapUuid(uuid, this.#options.deps.settings.nqnPrefix) };
   }
-}
-
-function textOf(error: unknown): string {
-  return messageOf(error);
 }

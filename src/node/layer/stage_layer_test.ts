@@ -62,6 +62,21 @@ Deno.test("stage() keeps in the state file what the connection was made with", a
   assert.deepEqual(node.stagingState!.layer, { ctrlLossTmo: 600, reconnectDelay: 3, fastIoFailTmo: 2 });
 });
 
+Deno.test("a volume keeps its map when it is begun anew with other mount options, and gets one that it now needs", async () => {
+  const anew = { ...layered, mountFlags: ["noatime"] };
+  for (const layer of [undefined, "true"]) {
+    const node = await stagedNode();
+    await node.stage(anew, layer === undefined ? {} : { layer });
+    assert.equal(node.mapper.maps.size, 1);
+    assert.match(node.table[0]!.deviceNumber, /^253:/);
+    assert.deepEqual(node.stagingState!.layer, { reconnectDelay: 2, fastIoFailTmo: 1 });
+  }
+  const node = new FakeNode();
+  await node.stage();
+  await node.stage(anew);
+  assert.equal(node.mapper.maps.size, 1);
+});
+
 Deno.test("a volume with a map is published, unpublished and unstaged, and nothing is left", async () => {
   for (const capability of [ext4, block]) {
     const node = new FakeNode();

@@ -8,6 +8,14 @@ import type { NodeDeps } from "../deps.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { isAnyMounted } from "../mount_table.ts";
 
+/** How a volume is wanted now. */
+export interface Wish {
+  /** With the layer that it is to have as long as it stays connected. */
+  readonly wanted: StagingState;
+  /** Chooses its layer anew, once it is connected no more. */
+  chooseLayer(): Promise<StagingState>;
+}
+
 /**
  * Returns the state of the same epoch, if there is one. It first takes down any other epoch: that device is fenced, and
  * binds of it no longer show this volume.
@@ -16,7 +24,7 @@ export async function dropOlder(
   deps: NodeDeps,
   fencing: Fencing,
   publish: PublishContext,
-  wanted: StagingState,
+  { wanted, chooseLayer }: Wish,
   context: CallContext,
 ): Promise<StagingState | undefined> {
   const { stagingStore } = deps;
@@ -47,7 +55,7 @@ export async function dropOlder(
   const isHere = connected.includes(stagingState.nqn) ||
     await isAnyMounted(deps, [stagingState.stagingPath, ...targetPaths]);
   if (isHere) await takeDownUnused(deps, stagingState, wanted, difference, context);
-  return await stagingStore.write(beginAnew(stagingState, wanted));
+  return await stagingStore.write(beginAnew(stagingState, await chooseLayer()));
 }
 
 /**

@@ -70,8 +70,9 @@ async function stage(
   assertSameEncryption(volumeId, publish, parameters);
   const passphrases = publish.encrypted ? parsePassphrases(request.secrets ?? {}) : undefined;
   const plain = newStagingState(request, publish, parameters.connection);
-  const wanted = await withLayer(deps, plain, parameters, context);
-  const known = await dropOlder(deps, fencing, publish, wanted, context);
+  const chooseLayer = () => withLayer(deps, plain, parameters, context);
+  const wanted = await chooseLayer();
+  const known = await dropOlder(deps, fencing, publish, { wanted, chooseLayer }, context);
   assertLayered(publish, known ?? wanted);
   await withUndo(deps.clock, context, async (undo) => {
     // A node that may write may replay the log, even if the mount is to be read-only.

@@ -202,7 +202,8 @@ async function mount(
   const options = { readOnly, flags };
   const lives = await deps.devices.hasFilesystem(proven);
   await deps.mounts.mountDevice(proven, mountPoint, filesystem, options, context);
-  // The mount has joined a file system without a mount here: of a pod that is gone, perhaps frozen.
+  // The mount has joined a file system that no mount here has: it may be frozen, and every write would wait. Whether another
+  // mount namespace has it cannot be told.
   if (lives) await thaw(deps, mountPoint, context);
   context.signal.throwIfAborted();
 }

@@ -59,7 +59,7 @@ export class TrimWatch {
         if (isTrimmable(stagingState)) await this.#trim(stagingState);
       }
     } catch (error) {
-      this.#options.deps.notes?.warn("cannot look for volumes to trim", { reason: textOf(error) });
+      this.#options.deps.notes?.warn("cannot look for volumes to trim", { reason: messageOf(error) });
     }
   }
 
@@ -91,11 +91,11 @@ export class TrimWatch {
       await runLimited(clock, limits, (context) => this.#trimLocked(volumeId, context));
     } catch (error) {
       if (signal.aborted) {
-        notes?.info("a trim was ended", { volumeId, reason: textOf(signal.reason) });
+        notes?.info("a trim was ended", { volumeId, reason: messageOf(signal.reason) });
         return;
       }
       this.#report("failed");
-      notes?.warn("cannot trim the file system of a volume", { volumeId, reason: textOf(error) });
+      notes?.warn("cannot trim the file system of a volume", { volumeId, reason: messageOf(error) });
     } finally {
       release();
     }
@@ -149,8 +149,4 @@ export class TrimWatch {
 /** Whether its state lets a volume be trimmed. A raw block volume belongs to its workload. */
 function isTrimmable({ kind, readOnly, staged }: StagingState): boolean {
   return kind !== "block" && !readOnly && staged;
-}
-
-function textOf(error: unknown): string {
-  return messageOf(error);
 }

@@ -102,11 +102,14 @@ export class ConnectAttempt {
     const paths = await targetPaths(this.#target, resolve, this.#context);
     const isOurs = (controller: KernelController) =>
       controller.state !== "deleting" && !this.#isMismatched(controller, paths);
-    for (const path of this.#missing(this.#read(), paths)) {
-      // A fence or an unstage may have ended it meanwhile.
+    // A fence or an unstage may end it while this waits for its turn.
+    const isThere = () => {
       const controllers = this.#read();
-      if (controllers.length === 0 || !controllers.every(isOurs)) return [];
-      await this.#addPath(path, { signal: this.#context.signal, turn: "last", onlyOffered: true });
+      return controllers.length > 0 && controllers.every(isOurs);
+    };
+    for (const path of this.#missing(this.#read(), paths)) {
+      if (!isThere()) return [];
+      await this.#addPath(path, { signal: this.#context.signal, turn: "last", onlyOffered: true, isThere });
     }
     return this.#settle(this.#read(), paths, { quiet: true });
   }
@@ -213,7 +216,9 @@ export class ConnectAttempt {
     try {
       return await turns.run(address.address, { signal: limited.signal, turn }, async (leave) => {
         hasBegun = true;
-        return await ask() ?? await this.#connect(address, limited.signal, wanted, leave);
+        const refused = await ask();
+        if (refused !== undefined || wanted.isThere?.() === false) return refused;
+        return await this.#connect(address, limited.signal, wanted, leave);
       });
     } catch (error) {
       signal.throwIfAborted();
@@ -341,6 +346,8 @@ export class ConnectAttempt {
 interface WantedPath {
   readonly signal: AbortSignal;
   readonly turn?: Turn;
+  /** Whether there still is the connection beside which it is added: asked right before. @default {it needs none} */
+  readonly isThere?: () => boolean;
   /** Whether only a target is to be connected that says it offers the subsystem. */
   readonly onlyOffered?: boolean;
   /** Called before the turn ends. */

@@ -141,6 +141,23 @@ Deno.test("addPaths() lets every connect go before it", async () => {
   assert.deepEqual(nqns, ["first", "next", "old"]);
 });
 
+Deno.test("addPaths() makes no connection whose subsystem was disconnected while it waited for its turn", async () => {
+  const deps = new Deps();
+  const both = target("old", A, B);
+  deps.offers = () => [both.nqn];
+  deps.add({ nqn: both.nqn, address: A, ...host });
+  let open = () => {};
+  deps.hang = (address) => address === "10.0.0.9" ? new Promise((resolve) => open = resolve) : undefined;
+  const first = deps.connect(target("first", "10.0.0.9")).catch(() => {});
+  await deps.clock.advance(0);
+  const adding = deps.connector.addPaths(both, deps.call);
+  await deps.clock.advance(0);
+  await deps.inTime(deps.connector.disconnect(both.nqn, deps.call));
+  open();
+  await deps.inTime(Promise.all([first, adding]));
+  assert.ok(!(await deps.connector.connected()).includes(both.nqn));
+});
+
 Deno.test("connect() beside a listener that says nothing connects to a healthy target over TCP", async () => {
   await withTarget(async ({ target: healthy, file, access, where }) => {
     using silent = Deno.listen({ hostname: "127.0.0.2", port: where.port });
