@@ -58,12 +58,20 @@ const AT_EMPTY_PATH = 0x1000;
 const STATX_TYPE = 1;
 const ENOENT = 2;
 const ESRCH = 3;
+const EINTR = 4;
+const EAGAIN = 11;
+const ENOMEM = 12;
 const ENODEV = 19;
 const ENOTDIR = 20;
 const EINVAL = 22;
+const ETIMEDOUT = 110;
 
 /** ENODEV: the attribute's device disappeared during the read; ESRCH: the process did. */
 const goneErrors: ReadonlySet<number> = new Set([ENOENT, ESRCH, ENODEV, ENOTDIR]);
+
+/** What the locks (futex) and the memory of the runtime leave in errno; no file that is read here answers so for long. */
+const runtimeErrors: ReadonlySet<number> = new Set([EINTR, EAGAIN, ENOMEM, ETIMEDOUT]);
+const maxAsked = 10;
 
 /**
  * Whether a failed read says that nothing is there.
@@ -73,8 +81,31 @@ const goneErrors: ReadonlySet<number> = new Set([ENOENT, ESRCH, ENODEV, ENOTDIR]
  *
  * @param errno the error's number
  */
-export function isGone(path: string, errno: number): boolean {
+function isGone(path: string, errno: number): boolean {
   return goneErrors.has(errno) || errno === EINVAL && /^\/sys\/block\/dm-[0-9]+\/dm\//.test(path);
+}
+
+/**
+ * The answer of a function that reads, or undefined because nothing is there. It is asked again where errno is another
+ * call's: the runtime makes its own between the function and the look at errno.
+ *
+ * @param errno reads the error's number
+ * @throws {VolumeError} unavailable, when it fails for another reason
+ */
+export function unlessGone(
+  path: string,
+  ask: () => number | bigint,
+  errno: () => number,
+): number | undefined {
+  for (let asked = 1;; asked++) {
+    const answer = Number(ask());
+    if (answer >= 0) return answer;
+    const error = errno();
+    if (isGone(path, error)) return undefined;
+    if (!runtimeErrors.has(error) || asked === maxAsked) {
+      throw new VolumeError("unavailable", `Cannot read ${path}: errno=${error}`);
+    }
+  }
 }
 
 const chunkBytes = 64 * 1024;
@@ -103,6 +134,8 @@ export class Libc implements KernelFiles {
   /** A buffer for reads: a new one for each of a thousand reads of /proc would cost more than the reads. */
   readonly #chunk = new Uint8Array(chunkBytes);
   readonly #view = new DataView(this.#chunk.buffer);
+  /** Allocated before it is needed: an allocation may change errno. */
+  readonly #errnoCopy = new Uint8Array(4);
   readonly #decoder = new TextDecoder();
   readonly #encoder = new TextEncoder();
   /**
@@ -115,8 +148,8 @@ export class Libc implements KernelFiles {
   #queue: (() => void)[] = [];
 
   readText(path: string): string | undefined {
-    const descriptor = this.#c.open(this.#cString(path), O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) return this.#absent(path);
+    const descriptor = this.#openToRead(path);
+    if (descriptor === undefined) return undefined;
     try {
       const bytes = this.#readAll(descriptor, path);
       return bytes === undefined ? undefined : this.#decoder.decode(bytes).replace(/\n$/, "");
@@ -127,14 +160,15 @@ export class Libc implements KernelFiles {
 
   readLink(path: string): string | undefined {
     const buffer = this.#chunk;
-    const length = Number(this.#c.readlink(this.#cString(path), buffer, BigInt(buffer.length)));
-    if (length < 0) return this.#absent(path);
+    const name = this.#cString(path);
+    const length = this.#unlessGone(path, () => this.#c.readlink(name, buffer, BigInt(buffer.length)));
+    if (length === undefined) return undefined;
     return this.#decoder.decode(buffer.subarray(0, length));
   }
 
   list(path: string): readonly string[] | undefined {
-    const descriptor = this.#c.open(this.#cString(path), O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) return this.#absent(path);
+    const descriptor = this.#openToRead(path);
+    if (descriptor === undefined) return undefined;
     try {
       return this.#readFolder(descriptor, path);
     } finally {
@@ -144,8 +178,8 @@ export class Libc implements KernelFiles {
 
   info(path: string): NodeInfo | undefined {
     const name = this.#cString(path);
-    const failed = this.#c.statx(AT_FDCWD, name, AT_STATX_DONT_SYNC, STATX_TYPE, this.#chunk) < 0;
-    return failed ? this.#absent(path) : nodeInfo(this.#view);
+    const ask = () => this.#c.statx(AT_FDCWD, name, AT_STATX_DONT_SYNC, STATX_TYPE, this.#chunk);
+    return this.#unlessGone(path, ask) === undefined ? undefined : nodeInfo(this.#view);
   }
 
   async canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean> {
@@ -347,8 +381,8 @@ export class Libc implements KernelFiles {
     const chunks: Uint8Array[] = [];
     const buffer = this.#chunk;
     for (let total = 0; total <= maxFileBytes;) {
-      const length = Number(this.#c.read(descriptor, buffer, BigInt(buffer.length)));
-      if (length < 0) return this.#absent(path);
+      const length = this.#unlessGone(path, () => this.#c.read(descriptor, buffer, BigInt(buffer.length)));
+      if (length === undefined) return undefined;
       if (length === 0) return concatenate(chunks, total);
       chunks.push(buffer.slice(0, length));
       total += length;
@@ -361,22 +395,23 @@ export class Libc implements KernelFiles {
     const names: string[] = [];
     const buffer = this.#chunk;
     for (;;) {
-      const length = Number(this.#c.getdents64(descriptor, buffer, BigInt(buffer.length)));
-      if (length < 0) return this.#absent(path);
+      const length = this.#unlessGone(
+        path,
+        () => this.#c.getdents64(descriptor, buffer, BigInt(buffer.length)),
+      );
+      if (length === undefined) return undefined;
       if (length === 0) return names.filter((name) => name !== "." && name !== "..");
       names.push(...entryNames(buffer, this.#view, length, this.#decoder));
     }
   }
 
-  /** Undefined when the last call failed because nothing is there. */
-  #absent(path: string): undefined {
-    const errno = this.#errno();
-    if (isGone(path, errno)) return undefined;
-    throw this.#failure(path, errno);
+  #openToRead(path: string): number | undefined {
+    const name = this.#cString(path);
+    return this.#unlessGone(path, () => this.#c.open(name, O_CLOEXEC | O_NONBLOCK));
   }
 
-  #failure(path: string, errno = this.#errno()): VolumeError {
-    return new VolumeError("unavailable", `Cannot read ${path}: errno=${errno}`);
+  #unlessGone(path: string, ask: () => number | bigint): number | undefined {
+    return unlessGone(path, ask, () => this.#errno());
   }
 
   #cString(text: string): Uint8Array<ArrayBuffer> {
@@ -385,9 +420,8 @@ export class Libc implements KernelFiles {
   }
 
   #errno(): number {
-    const copy = new Uint8Array(4);
-    this.#c.memcpy(copy, this.#c.__errno_location(), 4n);
-    return new DataView(copy.buffer).getInt32(0, true);
+    this.#c.memcpy(this.#errnoCopy, this.#c.__errno_location(), 4n);
+    return new DataView(this.#errnoCopy.buffer).getInt32(0, true);
   }
 }
 

@@ -1,7 +1,7 @@
 import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { VolumeError } from "../volume/errors.ts";
-import { isGone, Libc } from "./libc.ts";
+import { Libc, unlessGone } from "./libc.ts";
 import { eventually } from "../../tests/support/eventually.ts";
 
 async function withLibc(use: (libc: Libc) => unknown): Promise<void> {
@@ -42,13 +42,26 @@ Deno.test("readText(), readLink(), list() and info() return undefined when nothi
     assert.equal(libc.info("/proc/nothing/at/all"), undefined);
   }));
 
-Deno.test("isGone() takes EINVAL for a map that is being deleted, and for nothing else", () => {
-  assert.equal(isGone("/sys/block/dm-0/dm/name", 22), true);
-  assert.equal(isGone("/sys/block/dm-0/dm/uuid", 5), false);
+/** What becomes of a call that fails with these error numbers in turn, and then succeeds. */
+function failing(path: string, ...errors: readonly number[]): number | undefined {
+  const left = [...errors];
+  return unlessGone(path, () => left.length === 0 ? 7n : -1n, () => left.shift()!);
+}
+
+Deno.test("unlessGone() takes EINVAL for a map that is being deleted, and for nothing else", () => {
+  assert.equal(failing("/sys/block/dm-0/dm/name", 22), undefined);
+  assert.throws(() => failing("/sys/block/dm-0/dm/uuid", 5), refusal("unavailable", /errno=5$/));
   for (const path of ["/sys/block/dm-0/size", "/sys/class/nvme/nvme0/state", "/proc/self/mountinfo"]) {
-    assert.equal(isGone(path, 22), false, path);
-    assert.equal(isGone(path, 2), true, path);
+    assert.throws(() => failing(path, 22), refusal("unavailable", /errno=22$/), path);
+    assert.equal(failing(path, 2), undefined, path);
   }
+});
+
+Deno.test("unlessGone() asks again where errno is that of the runtime's own calls, up to ten times", () => {
+  const path = "/sys/block/loop32/loop/backing_file";
+  assert.equal(failing(path, 11, 4, 110, 12), 7);
+  assert.equal(failing(path, 11, 2), undefined);
+  assert.throws(() => failing(path, ...new Array<number>(10).fill(11)), refusal("unavailable", /errno=11$/));
 });
 
 Deno.test("readLink() throws unavailable for anything but a link", () =>

@@ -73,7 +73,7 @@ Deno.test("describe follows a claim to its volume on the router, and says in a s
   const last = hangs.lines.at(-1)!;
   assert.match(
     last,
-    /^describe: it hangs at the router; once that is mended, delete the pods: kubectl -n apps delete pod POD/,
+    /^describe: it hangs at the router; once that is mended, it goes on by itself; only a pod that ran before and has errors now has to be deleted: kubectl -n apps delete pod POD/,
   );
   assert.ok(!last.includes(found.split("router")[1]!.trim()), "it says nothing twice");
   await (await fetch(disk, { method: "PATCH", body: JSON.stringify({ comment: "{rds1 c=1}" }) })).body
