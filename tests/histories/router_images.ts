@@ -64,9 +64,13 @@ export class RouterImages {
     return !this.#unfinished.has(this.#pathOf(nqn) ?? "");
   }
 
-  /** A node has made the file system completely. */
+  /**
+   * A node has made the file system completely: mkfs ends with what it wrote on the device.
+   *
+   * @throws {VolumeError} unavailable when the image cannot be reached
+   */
   finished(nqn: string): void {
-    this.#unfinished.delete(this.#pathOf(nqn) ?? "");
+    this.#unfinished.delete(this.#reached(nqn));
   }
 
   /**
