@@ -134,6 +134,8 @@ class Checker {
       this.#holders.clear();
       this.#sharing.restored();
       this.#noted.clear();
+      // Only an attachment tells of a later epoch than that of an earlier record.
+      for (const of of this.#images.keys()) if (!this.#exports.isAttached(of)) this.#unknown.add(of);
     }
     this.#served.clear();
     this.#exports.rebooted();

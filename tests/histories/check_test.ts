@@ -132,6 +132,13 @@ const good: Record<string, readonly HistoryEvent[]> = {
     image("w1", undefined, { of: "pvc-2" }),
     ok(6),
   ],
+  "a file system where data was lost, and then the record of its use": [
+    ...written,
+    { kind: "blanked", of: volume },
+    image(undefined, first),
+    { kind: "rebooted", forgets: true },
+    { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+  ],
   "an interrupted mkfs is made once more": [
     ...staged,
     { kind: "format", node: "n1", of: volume, value: "ext4-2" },
@@ -265,6 +272,17 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
       of: volume,
       value: "ext4-2",
     }],
+    /n1 made a file system on pvc-1, which had lost its data/,
+  ],
+  "a file system where data was lost, and an attachment knew of its use": [
+    [
+      ...written,
+      { kind: "attachment", of: volume, node: "n1", nqn: first },
+      { kind: "blanked", of: volume },
+      image(undefined, first),
+      { kind: "rebooted", forgets: true },
+      { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+    ],
     /n1 made a file system on pvc-1, which had lost its data/,
   ],
   "an OK for what never was": [

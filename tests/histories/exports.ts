@@ -20,6 +20,10 @@ export class Exports {
     else this.attached.set(`${of} ${node}`, nqn);
   }
 
+  isAttached(of: string): boolean {
+    return this.attached.keys().some((key) => key.startsWith(`${of} `));
+  }
+
   turnedOn(of: string, nqn: string): void {
     this.#turnedOn.add(`${of} ${nqn}`);
   }
