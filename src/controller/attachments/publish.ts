@@ -30,14 +30,14 @@ import {
   type OwnedVolume,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import { assertImageShown, assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
+import { assertImageShown, assertImageUsable, loadForChange, notFound } from "../load.ts";
 import { fits } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { growVolume } from "../volumes/expand.ts";
 import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epochs.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
 import { exported, recordNqn, withdrawal } from "../records/steps.ts";
-import type { View } from "../records/view.ts";
+import { readOwnView, type View } from "../records/view.ts";
 import { olderEpoch } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -78,10 +78,9 @@ async function readToPublish(call: ControllerCall, id: string, request: PublishR
       encrypted: request.encrypted === true,
     }
     : undefined;
-  const loaded = await loadForChange(call, id, "publish", claim);
-  const { view, volume } = await withImage(call, loaded, "publish");
-  if (volume === undefined) throw notFound("publish", id);
-  return { ...view, id, isAssumed: false, volume: volume.stored };
+  const view = await readOwnView(call, id, "publish", claim);
+  if (view.volume === undefined) throw notFound("publish", id);
+  return view;
 }
 
 /** An epoch that goes on has shown its image when it began. A disk that is smaller than its image is grown first. */

@@ -5,7 +5,6 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { howToWithdraw } from "../../volume/rules/used_elsewhere.ts";
 import { unfencedNode } from "../../volume/rules/detached_nodes.ts";
 import {
-  isOfEpoch,
   isStillUnwanted,
   isStillUnwantedOn,
   keyOf,
@@ -18,15 +17,12 @@ import {
   servedCounter,
   type Unwanted,
 } from "../../volume/rules/reconcile.ts";
-import { assertImageUsable, loadForChange, withImage } from "../load.ts";
+import { loadForChange } from "../load.ts";
 import type { VolumeInventory } from "../inventory.ts";
 import { takeFrom } from "../attachments/unpublish.ts";
-import { withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerCall, ControllerDeps } from "../deps.ts";
-import { isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
-import { exported } from "../records/steps.ts";
-import { taken } from "../records/take.ts";
-import { isOlderThan, latestEpoch } from "../records/epochs.ts";
+import type { ControllerDeps } from "../deps.ts";
+import { restoreExport } from "./restore.ts";
+import { withdrawUnwanted } from "./withdraw.ts";
 
 /** How the router is compared with the cluster. */
 export interface ReconcileSettings {
@@ -259,15 +255,11 @@ export class Reconciler {
     isStillSo: (attachments: readonly ClusterAttachment[]) => boolean,
     context: CallContext,
   ): Promise<boolean> {
-    const { id, comment } = seen.stored;
+    const { id } = seen.stored;
     const attachments = await this.#cluster.allAttachments(context);
     if (!isStillSo(attachments)) return false;
-    const { volume } = await loadForChange({ ...this.#deps, context }, id, "reconcile");
-    if (volume === undefined || volume.stored.comment !== comment) return false;
-    if (volume.stored.imagePath !== seen.stored.imagePath) return false;
     const known = latestEpochOf(attachments.filter(({ volumeId }) => volumeId === id));
-    const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile", known);
-    this.#deps.projection.show(id, withdrawn.record);
+    if (!await withdrawUnwanted({ ...this.#deps, context }, seen, known)) return false;
     const fields = { volume: id, holders: holdersOf(seen) };
     this.#deps.notes.warn("withdrew an export that no VolumeAttachment wants", fields);
     return true;
@@ -289,41 +281,4 @@ function holdersOf({ record }: OwnedVolume): string[] {
 function unwantedEvent(volume: OwnedVolume, withdrawn: boolean) {
   const { id } = volume.stored;
   return { kind: "export-unwanted", volumeId: id, nodeIds: holdersOf(volume), withdrawn } as const;
-}
-
-/**
- * Turns the export of a volume on again that nodes hold, under the NQN and the port that they know. Two commands; one when
- * that is not called for any more. Answers whether it was done.
- *
- * @param seen the volume as it was when that was decided
- * @throws {VolumeError} precondition, unavailable, busy
- */
-async function restoreExport(
-  call: ControllerCall,
-  seen: OwnedVolume,
-  attachments: readonly ClusterAttachment[],
-): Promise<boolean> {
-  const { id } = seen.stored;
-  const loaded = await loadForChange(call, id, "restore");
-  const { view, volume } = await withImage(call, loaded, "restore");
-  if (volume === undefined || volume.stored.comment !== seen.stored.comment) return false;
-  if (isExportedAsRecorded(volume) || volume.record.epoch === undefined) return false;
-  if (isOlderThan(await latestEpoch(call, volume), volume)) return false;
-  assertImageUsable(call, volume, view, "restore");
-  const { epoch } = volume.record;
-  const known = attachments.find((one) => isOfEpoch(one, epoch))?.published;
-  const nqn = nqnOf(volume, epoch, call.settings.nqnPrefix);
-  if (known?.nqn !== undefined && known.nqn !== nqn) {
-    const fields = { volume: id, nqn, known: known.nqn, requestId: call.context.requestId };
-    call.notes.warn(
-      "cannot restore an export because its nodes know it under another NQN",
-      fields,
-    );
-    return false;
-  }
-  const port = known?.port || volume.stored.exportPort || call.settings.nvmePort;
-  const same = { record: volume.record, port };
-  const restored = await taken(call, "publish", exported(call, "continue", volume, same));
-  call.projection.show(id, restored.record);
-  return true;
 }
