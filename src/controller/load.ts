@@ -6,7 +6,6 @@ import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
 import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
-import { remainingGraceMs } from "../volume/rules/grace.ts";
 import type { FileView, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { migrateFirst } from "./legacy/migrate.ts";
@@ -59,16 +58,6 @@ export function findKnown(call: ControllerCall, id: string, verb: string): Owned
   const known = getOwned(stored, cluster, verb);
   // Of others a read tells more than the record does.
   return isPlain(known, cluster) ? known : undefined;
-}
-
-/** The same of one that nobody has or may still write to. */
-export function findUnused(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
-  const known = findKnown(call, id, verb);
-  if (known === undefined || known.record.holders.length > 0 || known.stored.exported) return undefined;
-  const { record, stored } = known;
-  const { unexportGraceMs: graceMs } = call.settings;
-  const ageMs = call.memory.off.ageMs(stored);
-  return remainingGraceMs({ record, graceMs, ageMs }) === 0 ? known : undefined;
 }
 
 /**

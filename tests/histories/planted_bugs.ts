@@ -72,25 +72,19 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a volume is deleted while a node has it",
     file: "src/controller/volumes/delete.ts",
-    from: "  assertNotHeld(found);\n",
+    from: "  assertNotHeld(volume);\n",
     to: "",
   },
   {
-    title: "a volume is deleted without a read while a node has it",
-    file: "src/controller/load.ts",
-    from: "known === undefined || known.record.holders.length > 0 || known.stored.exported",
-    to: "known === undefined",
-  },
-  {
-    title: "a volume is deleted without a read while its last export may linger",
-    file: "src/controller/load.ts",
-    from: "graceMs, ageMs }) === 0 ? known : undefined",
-    to: "graceMs, ageMs }) >= 0 ? known : undefined",
+    title: "a step is taken without a read while its volume's last export may linger",
+    file: "src/controller/records/loop.ts",
+    from: "  if (endsGrace[kind] && graceLeftMs(call, volume) > 0) return {};\n",
+    to: "",
   },
   {
     title: "a volume counts as deleted when the router does not show it yet",
     file: "src/controller/volumes/delete.ts",
-    from: "  assertAbsenceProven(view, folders, call.settings.settleMs);\n",
+    from: "  assertAbsenceProven(view, folders, settleMs);\n",
     to: "",
   },
   {

@@ -1,6 +1,6 @@
-import type { StoredVolume } from "../../volume/model/inventory.ts";
+import type { ImageLocation, StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
-import { premisesToExport, premisesToGrow, premisesToWithdraw } from "./premises.ts";
+import { premisesToExport, premisesToGrow, premisesToRemove, premisesToWithdraw } from "./premises.ts";
 
 /** What a rule may rest on besides the record, which every write compares. */
 export type Fact =
@@ -23,8 +23,8 @@ export type Fact =
 /** How a claim is confirmed: by the router before it writes, in what is read back, or not at all. */
 export type Confirmed = "before" | "after" | "no-matter";
 
-/** What a rule has done to a volume. To add and to remove one still goes ways of its own. */
-export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow";
+/** What a rule has done to a volume. To add one still goes ways of its own. */
+export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow" | "remove";
 
 /**
  * How each step of a volume that is remembered, and not read, confirms what it claims. A new fact or a new kind of step does not
@@ -78,6 +78,20 @@ export const confirmations: Readonly<
     // Nothing is concluded from what is not there.
     settled: "no-matter",
   },
+  // The image goes in the same command, so that nothing can be put back.
+  remove: {
+    path: "before",
+    size: "no-matter",
+    export: "before",
+    // A mount of the router's own goes with the disk, as after a read.
+    uses: "no-matter",
+    sharers: "before",
+    // Of an image that is gone already nothing is lost; what is left of others is read back.
+    image: "no-matter",
+    pools: "before",
+    // Another disk of the image may come back late.
+    settled: "before",
+  },
 };
 
 /** What a step claims of a volume that was not read. */
@@ -87,13 +101,16 @@ export interface Claim {
   readonly filePrefix: string;
   /** How long the router has to be up, in milliseconds. */
   readonly settleMs: number;
+  /** Of the image that is to go; undefined where it stays. */
+  readonly location?: ImageLocation;
 }
 
 /** What the router is asked before each step: at least every fact that it has to confirm then. */
-const premises: Readonly<Partial<Record<StepKind, (claim: Claim) => readonly Premise[]>>> = {
+const premises: Readonly<Partial<Record<StepKind, (claim: Claim) => readonly Premise[] | undefined>>> = {
   begin: ({ disk, filePrefix }) => premisesToExport(disk, filePrefix),
   withdraw: ({ disk }) => premisesToWithdraw(disk),
   grow: ({ disk }) => premisesToGrow(disk),
+  remove: ({ disk, location, ...claim }) => location && premisesToRemove(disk, location, claim),
 };
 
 /** The fact that a premise confirms; undefined for the record. */

@@ -6,6 +6,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
+import { locationOf, plainLocation } from "../../volume/model/layout.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
 import type { ControllerCall } from "../deps.ts";
 import {
@@ -16,13 +17,14 @@ import {
   premisesOf,
   type StepKind,
 } from "./confirmations.ts";
+import { removedUnread } from "./remove.ts";
 import { exported, growth, type Step, withdrawal } from "./steps.ts";
 import { takenUnread } from "./take.ts";
 
 const id = "pvc-1";
 const epoch = { counter: 1, nonce: "0123abcd" };
 
-type Unread = Exclude<StepKind, "leave" | "continue">;
+type Unread = Exclude<StepKind, "leave" | "continue" | "remove">;
 
 function volumeOf(record: Partial<VolumeRecord>, exported: boolean): OwnedVolume {
   return getOwned(aDisk(aRecord({ epoch, ...record }), { exported }), "9f86d081", "test");
@@ -62,7 +64,9 @@ async function take(kind: Unread, fact: Fact, when: "before" | "after") {
   return { after, store, step };
 }
 
-for (const [kind, cells] of Object.entries(confirmations)) {
+const { remove: removal, ...changes } = confirmations;
+
+for (const [kind, cells] of Object.entries(changes)) {
   if (cells === "read-first") continue;
   for (const [fact, confirmed] of Object.entries(cells) as [Fact, Confirmed][]) {
     const name = `a step without a read: ${kind}, ${fact}: ${confirmed}`;
@@ -87,8 +91,25 @@ for (const [kind, cells] of Object.entries(confirmations)) {
   }
 }
 
+for (const [fact, confirmed] of Object.entries(removal) as [Fact, Confirmed][]) {
+  Deno.test(`a step without a read: remove, ${fact}: ${confirmed}`, async () => {
+    assert.notEqual(confirmed, "after", "an image that is gone cannot be put back");
+    const { deps, store } = testController();
+    const volume = volumeOf({}, false);
+    store.put(volume.stored);
+    const location = locationOf(volume.stored.imagePath, store.pools);
+    breaks[fact](store);
+    const before = store.snapshot();
+    const left = await removedUnread({ ...deps, context: testContext() }, { volume, location });
+    if (confirmed === "before") return assert.deepEqual(store.snapshot(), before, "nothing was removed");
+    assert.deepEqual([left?.volume, left?.files, store.disks.size], [undefined, [], 0]);
+  });
+}
+
 Deno.test("whatever is to be confirmed before a step is among what the router is asked", () => {
-  const claim = { disk: aDisk(aRecord()), filePrefix: "pvc-1.9f86d081", settleMs: 0 };
+  const disk = aDisk(aRecord());
+  const location = plainLocation(disk.imagePath);
+  const claim = { disk, filePrefix: "pvc-1.9f86d081", settleMs: 0, location };
   for (const [kind, cells] of Object.entries(confirmations)) {
     if (cells === "read-first") continue;
     const asked = premisesOf(kind as StepKind, claim)!.map((premise) => factOf[premise.is]);

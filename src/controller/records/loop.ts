@@ -1,9 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
+import type { VolumeView } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { graceLeftMs, waitForGrace } from "../attachments/withdrawal.ts";
 import { changedMeanwhile, outdateInDoubt } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 import type { StepKind } from "./confirmations.ts";
+import { type Removal, removed, removedUnread } from "./remove.ts";
 import type { Step } from "./steps.ts";
 import { taken, takenUnread } from "./take.ts";
 import { assumedView, readView, type View } from "./view.ts";
@@ -15,7 +17,9 @@ export type Decision<Answer> =
   /** The volume has to be read first. */
   | { readonly need: "read" }
   /** One step. What was read back after it gives the answer, or the rule is asked again. */
-  | { readonly step: Step; readonly next: (after: OwnedVolume) => Answer | "again" };
+  | { readonly step: Step; readonly next: (after: OwnedVolume) => Answer | "again" }
+  /** The disk goes with its image. What is left then gives the answer. */
+  | { readonly removal: Removal; readonly left: (view: VolumeView) => Answer };
 
 /** Decides by what is known of a volume. */
 export type Rule<Answer> = (view: View) => Promise<Decision<Answer>>;
@@ -43,13 +47,14 @@ const endsGrace: Readonly<Record<StepKind, boolean>> = {
   withdraw: false,
   leave: false,
   grow: false,
+  remove: true,
 };
 
 /**
  * Changes a volume as the rule decides. One command for what this process remembers as the router has it, else two.
  *
  * A view that is only remembered is tried once. Where the router does not confirm it, or the rule answers by it, or throws by
- * it, the volume is read, and the rule decides again.
+ * it, the volume is read, and the rule decides again. What a removal has read back of a volume that is still there is such a read.
  *
  * @throws {VolumeError} what the rule throws by a read; busy when the record was changed after that read; unavailable when the
  * end stays unknown: the comment is then in doubt, and whoever goes on writes another one
@@ -61,9 +66,9 @@ export async function changeByRule<Answer extends object>(
 ): Promise<Answer> {
   const { id, verb, first = assumedView(call, id) } = about;
   const { read = () => readView(call, id, verb), ready = (view) => Promise.resolve(view) } = about;
-  const confirmed = first?.isAssumed ? await confirmedBy(call, verb, rule, first) : undefined;
-  if (confirmed !== undefined) return confirmed;
-  let view = first === undefined || first.isAssumed ? await read() : first;
+  const tried = first?.isAssumed ? await triedUnread(call, verb, rule, first) : { view: first };
+  if ("answer" in tried) return tried.answer;
+  let view = tried.view ?? await read();
   for (let turn = 0; turn < maxTurns; turn++) {
     view = await ready(view);
     const decision = await rule(view);
@@ -72,10 +77,11 @@ export async function changeByRule<Answer extends object>(
       return decision.answer;
     }
     // A person may have turned the last export on meanwhile: its node would write beside the next one.
-    if ("need" in decision || await hasWaited(call, verb, decision.step)) {
+    if ("need" in decision || await hasWaited(call, verb, ending(decision))) {
       view = await read();
       continue;
     }
+    if ("removal" in decision) return decision.left(await removed(call, verb, decision.removal));
     const { step, next } = decision;
     const after = await taken(call, verb, step);
     const answer = next(after);
@@ -85,26 +91,41 @@ export async function changeByRule<Answer extends object>(
   throw changedMeanwhile(verb, id);
 }
 
+/** A step as far as the grace of the last withdrawal matters to it. */
+type Ending = { readonly kind: StepKind; readonly volume: OwnedVolume };
+
+function ending(decision: { readonly step: Step } | { readonly removal: Removal }): Ending {
+  return "step" in decision ? decision.step : { kind: "remove", volume: decision.removal.volume };
+}
+
 /** Waits out the grace of the last withdrawal where the step needs that. Returns whether it had to. */
-async function hasWaited(call: ControllerCall, verb: string, { kind, volume }: Step): Promise<boolean> {
+async function hasWaited(call: ControllerCall, verb: string, { kind, volume }: Ending): Promise<boolean> {
   return endsGrace[kind] && await waitForGrace(call, volume, verb);
 }
 
-/** The answer after a step that the router has confirmed; undefined where the volume has to be read. */
-async function confirmedBy<Answer extends object>(
+/** What came of a view that is only remembered: an answer, or what was read; without either, the volume has to be read. */
+type Tried<Answer> = { readonly answer: Answer } | { readonly view?: View };
+
+async function triedUnread<Answer extends object>(
   call: ControllerCall,
   verb: string,
   rule: Rule<Answer>,
   view: View,
-): Promise<Answer | undefined> {
+): Promise<Tried<Answer>> {
   const decision = await decidedBy(call, rule, view);
-  if (decision === undefined || !("step" in decision)) return undefined;
-  const { step, next } = decision;
+  if (decision === undefined || "answer" in decision || "need" in decision) return {};
+  const { kind, volume } = ending(decision);
   // What is waited for is read first.
-  if (endsGrace[step.kind] && graceLeftMs(call, step.volume) > 0) return undefined;
-  const after = await takenUnread(call, verb, step);
-  const answer = after && next(after);
-  return answer === "again" ? undefined : answer;
+  if (endsGrace[kind] && graceLeftMs(call, volume) > 0) return {};
+  if ("removal" in decision) {
+    const left = await removedUnread(call, decision.removal);
+    if (left === undefined) return {};
+    if (left.volume === undefined) return { answer: decision.left(left) };
+    return { view: { ...left, id: view.id, isAssumed: false } };
+  }
+  const after = await takenUnread(call, verb, decision.step);
+  const answer = after && decision.next(after);
+  return answer === undefined || answer === "again" ? {} : { answer };
 }
 
 /** What is claimed may be wrong: what a rule throws by it is thrown by a read, or not at all. */

@@ -3,6 +3,7 @@ import { inTime, testContext, testController } from "../../../tests/fakes/contro
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import { locationOf } from "../../volume/model/layout.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
 import { changeByRule, type Decision, type Rule } from "./loop.ts";
 import { VolumeMemory } from "./memory.ts";
@@ -87,6 +88,34 @@ Deno.test("changeByRule() waits for the grace before an epoch begins, and reads 
   };
   await inTime(clock, change(begin));
   assert.deepEqual([levels, methods()], [["assumed", "read", "read"], ["view", "view", "change"]]);
+});
+
+/** A rule that removes a volume, and answers with what is left of it. */
+function removal({ owned, store }: ReturnType<typeof remembering>): Rule<{ files: readonly unknown[] }> {
+  return (view) => {
+    const volume = owned(view);
+    const location = locationOf(volume.stored.imagePath, store.pools);
+    return decided({ removal: { volume, location }, left: ({ files }) => ({ files }) });
+  };
+}
+
+Deno.test("changeByRule() removes what is remembered in one command, and decides by what that has read back of it", async () => {
+  for (const runs of [true, false]) {
+    const made = remembering(aDisk(aRecord({ epoch })));
+    const { store, change, levels, methods } = made;
+    if (!runs) store.mishap("removeUnseen", { runs });
+    assert.deepEqual(await change(removal(made)), { files: [] });
+    assert.deepEqual(levels, runs ? ["assumed"] : ["assumed", "read"]);
+    assert.deepEqual(methods(), runs ? ["removeUnseen"] : ["removeUnseen", "remove"]);
+  }
+});
+
+Deno.test("changeByRule() waits for the grace before a removal, and reads what came of the volume meanwhile", async () => {
+  const off = aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 }));
+  const made = remembering(off, { unexportGraceMs: 10_000 });
+  await inTime(made.clock, made.change(removal(made)));
+  assert.deepEqual(made.levels, ["assumed", "read", "read"]);
+  assert.deepEqual(made.methods(), ["view", "view", "remove"]);
 });
 
 Deno.test("changeByRule() answers without a step only when nothing that was sent can come after that", async () => {

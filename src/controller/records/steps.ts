@@ -10,7 +10,7 @@ import type { StepKind } from "./confirmations.ts";
 
 /** One change on the router. It names what is to be; guards, retries and late commands are not its business. */
 export interface Step {
-  readonly kind: StepKind;
+  readonly kind: Exclude<StepKind, "remove">;
   readonly volume: OwnedVolume;
   readonly record: VolumeRecord;
   /** What changes besides the record. */

@@ -250,6 +250,7 @@ for (const source of [fromVolume, fromSnapshot]) {
     store.tree.contents.set(image, "written");
     await unpublishVolume(deps, id, "n1", context);
     store.mishap("remove", { runs: "half" });
+    store.mishap("removeImage", { runs: false });
     await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /image is still there/));
     await refusedUnchanged(store, () => clone(source), refusal("precondition", /exists without a disk/));
     assert.equal(store.tree.contents.get(image), "written");

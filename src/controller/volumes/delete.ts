@@ -1,4 +1,4 @@
-import { folderOf } from "../../volume/model/sources.ts";
+import { folderOf, isPlain } from "../../volume/model/sources.ts";
 import { assertAbsenceProven, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
@@ -7,27 +7,14 @@ import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type {
-  FileView,
-  ImageLocation,
-  Pool,
-  StoredVolume,
-  VolumeView,
-} from "../../volume/model/inventory.ts";
-import { ifSent, type MutationOutcome, sent } from "../../volume/ports/store.ts";
-import { premisesToRemove } from "../records/premises.ts";
-import {
-  assertNotImported,
-  assertNotShared,
-  assertOwnImage,
-  findUnused,
-  foldersOf,
-  ownFilePrefix,
-} from "../load.ts";
+import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
+import { assertNotImported, assertNotShared, assertOwnImage, foldersOf, ownFilePrefix } from "../load.ts";
 import { answered, failMutation } from "../change.ts";
-import { commit } from "../records/commit.ts";
+import { type About, changeByRule, type Decision } from "../records/loop.ts";
+import { withdrawal } from "../records/steps.ts";
+import type { View } from "../records/view.ts";
 import { migrateFirst } from "../legacy/migrate.ts";
-import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
 import { assertOneObject } from "../one_object.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -43,9 +30,7 @@ export async function deleteVolume(deps: ControllerDeps, id: string, context: Ca
   await assertOneObject(deps, id, context);
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await deps.copies.cancel(id);
-  const left = await deleteKnown(call, id);
-  if (left === "nothing") return;
-  await deleteRead(call, id, left?.view ?? await read(call, id), left?.folder);
+  await deleteByRule(call, { id, verb: "delete", read: () => read(call, id) });
 }
 
 /**
@@ -63,161 +48,113 @@ export async function deleteUnowned(
 ): Promise<void> {
   const call = { ...deps, context };
   await deps.copies.cancel(id);
-  const view = await readAgain(call, id, judged);
-  assertNotUsedByRouter(view.volume, "delete");
-  if (view.volume.exported) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot delete the volume because somebody has exported it: volume=${id} nqn=${view.volume.exportNqn}`,
-    );
-  }
-  await deleteRead(call, id, view);
+  const readJudged = () => readUnused(call, id, judged);
+  await deleteByRule(call, { id, verb: "delete", first: await readJudged(), read: readJudged });
 }
 
-async function read(call: ControllerCall, id: string): Promise<VolumeView> {
-  return await call.store.view(id, ownFilePrefix(call, id), call.context);
+async function deleteByRule(call: ControllerCall, about: About): Promise<void> {
+  const ready = (view: View) => readyToDelete(call, view);
+  const left = await changeByRule(call, { ...about, ready }, (view) => decideDeleting(call, view));
+  await deleteLeftovers(call, about.id, left);
 }
 
-/** @throws {VolumeError} busy or unavailable when the disk does not have that comment any more */
-async function readAgain(
-  call: ControllerCall,
-  id: string,
-  comment: string,
-): Promise<VolumeView & { readonly volume: StoredVolume }> {
+async function read(call: ControllerCall, id: string): Promise<View> {
+  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
+  return { ...view, id, isAssumed: false };
+}
+
+/** @throws {VolumeError} busy or unavailable when the disk does not have that comment any more; precondition when it is used */
+async function readUnused(call: ControllerCall, id: string, comment: string): Promise<View> {
   const view = await read(call, id);
   const { volume } = view;
-  if (volume?.comment === comment) return { ...view, volume };
-  assertNotForeign(view.foreign, "delete");
-  return failMutation("delete", id, comment, volume, undefined);
-}
-
-/** @param folder where the volume's image lay, if that is known although its disk is gone */
-async function deleteRead(
-  call: ControllerCall,
-  id: string,
-  view: VolumeView,
-  folder?: string,
-): Promise<void> {
-  const { cluster } = call.settings;
-  assertNotForeign(view.foreign, "delete");
-  assertNotShared(call, id, view, "delete");
-  if (view.volume !== undefined) {
-    const stored = await migrateFirst(call, view, view.volume);
-    const volume = assertOwned(stored, cluster, "delete");
-    await deleteDisk(call, volume, { ...view, volume: stored });
-    return;
+  if (volume?.comment !== comment) {
+    assertNotForeign(view.foreign, "delete");
+    return failMutation("delete", id, comment, volume, undefined);
   }
-  const folders = foldersOf(call, id, folder);
-  assertAbsenceProven(view, folders, call.settings.settleMs);
-  call.misplaced?.assertNotSeen(cluster, id, "delete");
-  await deleteLeftovers(call, id, view, folders);
+  assertNotUsedByRouter(volume, "delete");
+  if (!volume.exported) return view;
+  throw new VolumeError(
+    "precondition",
+    `Cannot delete the volume because somebody has exported it: volume=${id} nqn=${volume.exportNqn}`,
+  );
 }
 
-/** What there is after a deletion that is not shown to be complete. */
+/** A volume of the legacy driver is taken over first. */
+async function readyToDelete(call: ControllerCall, view: View): Promise<View> {
+  assertNotForeign(view.foreign, "delete");
+  assertNotShared(call, view.id, view, "delete");
+  if (view.volume === undefined) return view;
+  return { ...view, volume: await migrateFirst(call, view, view.volume) };
+}
+
+/** What there is of a volume without a disk. */
 interface Left {
-  readonly view: VolumeView;
-  /** The folder of the image. */
-  readonly folder: string;
+  readonly view: FileView;
+  /** The folders in which its files may lie. */
+  readonly folders: readonly string[];
 }
 
-/**
- * Deletes a volume as this process remembers it. Returns "nothing" when nothing of it is left, else what there is; undefined
- * when nothing was sent.
- *
- * What the other way reads is checked all the same:
- *
- * - not another kind of disk, another cluster's or a newer version's, not held, not imported, its grace over: by the record that
- *   is remembered, and by the router, which removes only a disk with the same comment and with its export off;
- * - its own image, which no other disk uses, on a pool that is mounted, and nothing of it missing because the router has just
- *   booted: by the router in the statement, which removes nothing else;
- * - not the legacy driver's, nor judged by somebody else before: those are always read.
- */
-async function deleteKnown(call: ControllerCall, id: string): Promise<Left | "nothing" | undefined> {
-  const { settleMs, cluster } = call.settings;
-  const known = findUnused(call, id, "delete");
-  if (known === undefined) return undefined;
-  const { stored } = known;
-  const { imagePath } = stored;
-  const filePrefix = ownFilePrefix(call, id);
-  const location = locationIn(call.store.lastPools, imagePath);
-  if (location === undefined) return undefined;
-  const premises = premisesToRemove(stored, location, { filePrefix, settleMs });
-  const after = ifSent(await commit(call, stored, { id, remove: location, filePrefix }, premises))?.after;
-  if (after === undefined) return undefined;
-  const isGone = after.volume === undefined && after.foreign === undefined && after.sharers.length === 0 &&
-    after.files.length === 0 && after.upMs >= settleMs &&
-    after.pools.some(({ mountPoint }) => mountPoint === poolOf(imagePath));
-  if (!isGone) return { view: after, folder: folderOf(known, cluster) };
-  forgetDeleted(call, stored);
-  return "nothing";
+/** Decides by what is known of the volume. Only one that nobody has and that is off is removed unread. */
+function decideDeleting(call: ControllerCall, view: View): Promise<Decision<Left>> {
+  return Promise.resolve(
+    view.volume === undefined ? provenGone(call, view) : removing(call, view, view.volume),
+  );
 }
 
-/** Where an image lies, by the pools as they were read last; undefined where they do not tell. */
-function locationIn(pools: readonly Pool[], imagePath: string): ImageLocation | undefined {
-  try {
-    return locationOf(imagePath, pools);
-  } catch (error) {
-    if (VolumeError.is(error, "unavailable")) return undefined;
-    throw error;
-  }
+function provenGone(call: ControllerCall, view: View): Decision<Left> {
+  const { cluster, settleMs } = call.settings;
+  const folders = foldersOf(call, view.id);
+  assertAbsenceProven(view, folders, settleMs);
+  call.misplaced?.assertNotSeen(cluster, view.id, "delete");
+  return { answer: { view, folders } };
 }
 
-/** What a disk was promised is free when it is gone, whatever becomes of its image. */
-function forgetDeleted(call: ControllerCall, { id, imagePath, sizeBytes }: StoredVolume): void {
-  call.memory.forget(id);
-  call.promised.noteDeleted(poolOf(imagePath), sizeBytes);
-}
-
-async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: VolumeView): Promise<void> {
-  assertNotHeld(found);
+function removing(call: ControllerCall, view: View, stored: StoredVolume): Decision<Left> {
+  const { cluster, settleMs } = call.settings;
+  const volume = assertOwned(stored, cluster, "delete");
+  assertNotHeld(volume);
   assertNotImported(
-    found,
+    volume,
     "delete",
     `nothing is removed; set its PersistentVolume's reclaim policy to Retain, and give the disk back by ` +
-      `"rds-csi release ${found.stored.id}"`,
+      `"rds-csi release ${view.id}"`,
   );
-  assertOwnImage(call, found, "delete");
+  assertOwnImage(call, volume, "delete");
   // The image comes back with the pool, and without its disk nothing shows whose image it is.
-  assertPoolMounted(view, found.stored.imagePath);
+  assertPoolMounted(view, stored.imagePath);
   // Another disk of the same image may come back late, and the router would find nobody who uses the image.
-  assertSettled(view, call.settings.settleMs);
-  const location = locationOf(found.stored.imagePath, view.pools);
-  const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;
-  const { id, comment } = volume.stored;
-  // A person may have turned the export on meanwhile, and a node may be writing.
-  if (await waitForGrace(call, volume, "delete")) {
-    return await deleteRead(call, id, await readAgain(call, id, comment));
-  }
-  const write = { id, remove: location, filePrefix: ownFilePrefix(call, id) };
-  const outcome = sent(await commit(call, volume.stored, write));
-  const left = outcome.after.volume;
-  if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
-  if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
-  forgetDeleted(call, volume.stored);
-  assertDeleted(id, location.path, outcome);
-  await deleteLeftovers(
-    call,
-    id,
-    outcome.after,
-    foldersOf(call, id, folderOf(volume, call.settings.cluster)),
-  );
+  assertSettled(view, settleMs);
+  if (view.isAssumed && (stored.exported || !isPlain(volume, cluster))) return { need: "read" };
+  const location = locationOf(stored.imagePath, view.pools);
+  if (stored.exported) return { step: withdrawal(call, volume), next: () => "again" };
+  return { removal: { volume, location }, left: (left) => leftOf(call, volume, left) };
+}
+
+/** What is left of a volume whose disk was removed: by a router that has all its disks, its pools and its last seconds. */
+function leftOf(call: ControllerCall, volume: OwnedVolume, left: VolumeView): Left {
+  const { cluster, settleMs } = call.settings;
+  const { id, imagePath, sizeBytes } = volume.stored;
+  assertNotForeign(left.foreign, "delete");
+  assertNotShared(call, id, left, "delete");
+  // A pool that went away in between shows no file.
+  assertPoolMounted(left, imagePath);
+  assertSettled(left, settleMs);
+  call.memory.forget(id);
+  // What a disk was promised is free when it is gone, whatever becomes of its image.
+  call.promised.noteDeleted(poolOf(imagePath), sizeBytes);
+  return { view: left, folders: foldersOf(call, id, folderOf(volume, cluster)) };
 }
 
 /** Deletes images that an earlier delete left when it was cut off after the disk, and copies no longer needed. */
-async function deleteLeftovers(
-  call: ControllerCall,
-  id: string,
-  view: FileView,
-  basePaths: readonly string[],
-): Promise<void> {
+async function deleteLeftovers(call: ControllerCall, id: string, { view, folders }: Left): Promise<void> {
   const filePrefix = ownFilePrefix(call, id);
   let latest = view;
-  for (const location of leftoversOf(view.files, filePrefix, basePaths, view.pools)) {
+  for (const location of leftoversOf(view.files, filePrefix, folders, view.pools)) {
     const outcome = await call.store.removeImage(location, filePrefix, call.context);
     assertDeleted(id, location.path, outcome);
     latest = outcome.after;
   }
-  const left = leftoversOf(latest.files, filePrefix, basePaths, latest.pools)[0];
+  const left = leftoversOf(latest.files, filePrefix, folders, latest.pools)[0];
   if (left !== undefined) failLeft(id, left.path, undefined);
 }
 

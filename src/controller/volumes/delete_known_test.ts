@@ -120,9 +120,6 @@ const behindItsBack: Readonly<Record<string, Edit>> = {
   "a note is put into the comment": [
     ({ store }) => store.edit(id, { comment: `note ${store.disks.get(id)!.comment}` }),
   ],
-  "it was grown": [
-    ({ store }) => store.edit(id, { ...aDisk(aRecord({ growths: 1 })), sizeBytes: 2n << 30n }),
-  ],
   "a node has it": [
     ({ store }) => store.edit(id, aDisk(aRecord({ epoch, holders: [aHolder("b")] }))),
     ["precondition", /published.*node=b/],
@@ -134,15 +131,6 @@ const behindItsBack: Readonly<Record<string, Edit>> = {
   "the record is damaged": [
     ({ store }) => store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, 20) }),
     ["precondition", /damaged/],
-  ],
-  "another disk is on its image": [
-    ({ store }) => store.disks.set("copy", { ...store.disks.get(id)!, id: "copy", comment: "" }),
-    ["precondition", /another disk/],
-  ],
-  "its pool is gone": [({ store }) => void (store.pools = []), ["unavailable", /not mounted/]],
-  "its disk is on another file": [
-    ({ store }) => store.edit(id, { imagePath: `${testBase}/other.img` }),
-    ["precondition", /another name/],
   ],
   "it is not shown": [({ store }) => void store.hidden.add(id), ["unavailable"]],
   "the router has just booted, and does not show it": [

@@ -61,6 +61,7 @@ for (const [layout, path] of Object.entries(layouts)) {
   Deno.test(`deleteVolume() ends what an earlier try left between disk and image: ${layout}`, async () => {
     const { deps, store } = controller({}, path);
     store.mishap("remove", { runs: "half" });
+    store.mishap("removeImage", { runs: false });
     await assert.rejects(
       deleteVolume(deps, id, context),
       refusal("unavailable", /the image is still there/),
@@ -68,6 +69,14 @@ for (const [layout, path] of Object.entries(layouts)) {
     assert.deepEqual([store.disks.size, store.allFiles.has(path)], [0, true]);
     await deleteVolume(deps, id, context);
     assert.deepEqual(counts(store), [0, 0, 0]);
+  });
+
+  Deno.test(`deleteVolume() removes the image that its own removal of the disk has left: ${layout}`, async () => {
+    const { deps, store } = controller({}, path);
+    store.mishap("remove", { runs: "half" });
+    await deleteVolume(deps, id, context);
+    assert.deepEqual(counts(store), [0, 0, 0]);
+    assert.deepEqual(store.calls.map((call) => call.method), ["view", "remove", "removeImage"]);
   });
 
   Deno.test(`deleteVolume() never touches an image that another disk uses: ${layout}`, async () => {
@@ -105,10 +114,7 @@ for (const [layout, path] of Object.entries(layouts)) {
   Deno.test(`deleteVolume() leaves an image that another disk began to use in between: ${layout}`, async () => {
     const { deps, store } = controller({}, path);
     store.mishap("remove", { before: () => store.put({ ...disk, imagePath: path, id: "other" }) });
-    await assert.rejects(
-      deleteVolume(deps, id, context),
-      refusal("unavailable", /the image is still there/),
-    );
+    await assert.rejects(deleteVolume(deps, id, context), refusal("precondition", /disk=other/));
     assert.ok(store.allFiles.has(path));
   });
 
@@ -271,6 +277,15 @@ Deno.test("deleteVolume() leaves the snapshots and clones of the volume, and ask
   await deleteVolume(deps, id, context);
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "remove"]);
   assert.deepEqual([...store.allFiles.keys()], before);
+});
+
+Deno.test("deleteVolume() does not call a volume gone whose router has booted since its disk was removed", async () => {
+  const { deps, store, clock } = controller();
+  store.mishap("remove", { after: () => store.reboot() });
+  await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /booted only/));
+  await clock.advance(120_000);
+  await deleteVolume(deps, id, context);
+  assert.deepEqual(counts(store), [0, 0, 0]);
 });
 
 Deno.test("deleteVolume() says so when the router keeps a subvolume of which nobody knew that it would", async () => {

@@ -1,0 +1,46 @@
+import { filePrefixOf } from "../../volume/model/layout.ts";
+import type { ImageLocation, VolumeView } from "../../volume/model/inventory.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import { ifSent, sent } from "../../volume/ports/store.ts";
+import { failMutation } from "../change.ts";
+import type { ControllerCall } from "../deps.ts";
+import { commit } from "./commit.ts";
+import { premisesOf } from "./confirmations.ts";
+
+/** A disk that is to go, with its image. */
+export interface Removal {
+  readonly volume: OwnedVolume;
+  readonly location: ImageLocation;
+}
+
+/**
+ * Removes the disk of a volume as it was read, with its image, and returns what is left of the volume. One command.
+ *
+ * @throws {VolumeError} busy or unavailable when the disk is still there
+ */
+export async function removed(call: ControllerCall, verb: string, removal: Removal): Promise<VolumeView> {
+  const { volume: { stored }, location: remove } = removal;
+  const { id, comment } = stored;
+  const write = { id, remove, filePrefix: filePrefixOf(id, call.settings.cluster) };
+  const { after, refusal } = sent(await commit(call, stored, write));
+  if (after.volume !== undefined) failMutation(verb, id, comment, after.volume, refusal);
+  return after;
+}
+
+/**
+ * The same of a volume as it is remembered, if the router confirms what that claims. One command, or none: then undefined. The
+ * disk may still be there; what is returned is all that a read shows.
+ *
+ * @throws {VolumeError} unavailable when what came of the command cannot be read
+ */
+export async function removedUnread(
+  call: ControllerCall,
+  { volume: { stored: disk }, location }: Removal,
+): Promise<VolumeView | undefined> {
+  const { cluster, settleMs } = call.settings;
+  const filePrefix = filePrefixOf(disk.id, cluster);
+  const premises = premisesOf("remove", { disk, filePrefix, settleMs, location });
+  if (premises === undefined) return undefined;
+  const write = { id: disk.id, remove: location, filePrefix };
+  return ifSent(await commit(call, disk, write, premises))?.after;
+}
