@@ -1,11 +1,11 @@
 import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { isImported, isPlain, usesOwnImage } from "../volume/model/sources.ts";
+import { isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
-import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
 import type { FileView, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { migrateFirst } from "./legacy/migrate.ts";
@@ -45,19 +45,6 @@ export interface LoadedVolume {
   readonly view: VolumeView;
   /** Undefined only when the volume is provably gone. */
   readonly volume: OwnedVolume | undefined;
-}
-
-/**
- * A volume as this process remembers it, where the record and the router itself can tell all that is against a change of it.
- * Undefined when it has to be read first.
- */
-export function findKnown(call: ControllerCall, id: string, verb: string): OwnedVolume | undefined {
-  const stored = call.memory.known.get(id);
-  if (stored === undefined) return undefined;
-  const { cluster } = call.settings;
-  const known = getOwned(stored, cluster, verb);
-  // Of others a read tells more than the record does.
-  return isPlain(known, cluster) ? known : undefined;
 }
 
 /**

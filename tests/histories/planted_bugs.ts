@@ -48,7 +48,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "what was read before that wait is believed after it",
     file: "src/controller/records/loop.ts",
-    from: "      view = await read();\n      continue;\n",
+    from: '      view = await read("own");\n      continue;\n',
     to: "",
   },
   {
@@ -145,8 +145,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "an expansion answers without growing anything",
     file: "src/controller/volumes/expand.ts",
-    from: "  assertGrows(call, verb, stored.id, stored.exported && !mayToggle(call, volume));\n",
-    to: '  if (verb === "expand") return { ...volume, stored: { ...stored, sizeBytes } };\n',
+    from: '  const step = grown(call, "expand", volume, sizeBytes);\n',
+    to:
+      "  const step = { ...volume, stored: { ...stored, sizeBytes } };\n  if (sizeBytes > 0n) return { answer: step };\n",
   },
   {
     title: "a node formats whatever has no file system that it knows",

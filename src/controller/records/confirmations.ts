@@ -24,7 +24,7 @@ export type Fact =
 export type Confirmed = "before" | "after" | "no-matter";
 
 /** What a rule has done to a volume. To add one still goes ways of its own. */
-export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow" | "remove";
+export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow" | "toggle" | "remove";
 
 /**
  * How each step of a volume that is remembered, and not read, confirms what it claims. A new fact or a new kind of step does not
@@ -78,6 +78,8 @@ export const confirmations: Readonly<
     // Nothing is concluded from what is not there.
     settled: "no-matter",
   },
+  // The nodes that have it lose its export for a moment.
+  toggle: "read-first",
   // The image goes in the same command, so that nothing can be put back.
   remove: {
     path: "before",

@@ -24,7 +24,7 @@ import { takenUnread } from "./take.ts";
 const id = "pvc-1";
 const epoch = { counter: 1, nonce: "0123abcd" };
 
-type Unread = Exclude<StepKind, "leave" | "continue" | "remove">;
+type Unread = Exclude<StepKind, "leave" | "continue" | "toggle" | "remove">;
 
 function volumeOf(record: Partial<VolumeRecord>, exported: boolean): OwnedVolume {
   return getOwned(aDisk(aRecord({ epoch, ...record }), { exported }), "9f86d081", "test");
@@ -37,7 +37,7 @@ const steps: Readonly<Record<Unread, (call: ControllerCall) => Step>> = {
     const record = { ...volume.record, epoch: { counter: 2, nonce: "4567abcd" }, holders: [aHolder("a")] };
     return exported(call, "begin", volume, { record, port: 4420 }, true);
   },
-  grow: () => growth(volumeOf({}, false), 2n << 30n),
+  grow: (call) => growth(call, volumeOf({}, false), 2n << 30n),
   withdraw: (call) => withdrawal(call, volumeOf({ holders: [aHolder("a")] }, true)),
 };
 

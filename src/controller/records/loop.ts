@@ -21,6 +21,9 @@ export type Decision<Answer> =
   /** The disk goes with its image. What is left then gives the answer. */
   | { readonly removal: Removal; readonly left: (view: VolumeView) => Answer };
 
+/** What is read: the volume, or every disk with it, as only that tells how much room there is. */
+export type Level = "own" | "all";
+
 /** Decides by what is known of a volume. */
 export type Rule<Answer> = (view: View) => Promise<Decision<Answer>>;
 
@@ -31,8 +34,8 @@ export interface About {
   readonly verb: string;
   /** What to begin with. @default {the remembered view, if there is one} */
   readonly first?: View | undefined;
-  /** Reads the volume. @default {readView} */
-  readonly read?: () => Promise<View>;
+  /** Reads the volume; a rule without steps that need room is not asked for every disk. @default {readView} */
+  readonly read?: (level: Level) => Promise<View>;
   /** What has to be mended of a volume as it was read, or as it is after a step, before the rule is asked. */
   readonly ready?: (view: View) => Promise<View>;
 }
@@ -47,6 +50,7 @@ const endsGrace: Readonly<Record<StepKind, boolean>> = {
   withdraw: false,
   leave: false,
   grow: false,
+  toggle: false,
   remove: true,
 };
 
@@ -68,7 +72,7 @@ export async function changeByRule<Answer extends object>(
   const { read = () => readView(call, id, verb), ready = (view) => Promise.resolve(view) } = about;
   const tried = first?.isAssumed ? await triedUnread(call, verb, rule, first) : { view: first };
   if ("answer" in tried) return tried.answer;
-  let view = tried.view ?? await read();
+  let view = tried.view ?? await read("own");
   for (let turn = 0; turn < maxTurns; turn++) {
     view = await ready(view);
     const decision = await rule(view);
@@ -78,12 +82,16 @@ export async function changeByRule<Answer extends object>(
     }
     // A person may have turned the last export on meanwhile: its node would write beside the next one.
     if ("need" in decision || await hasWaited(call, verb, ending(decision))) {
-      view = await read();
+      view = await read("own");
       continue;
     }
     if ("removal" in decision) return decision.left(await removed(call, verb, decision.removal));
     const { step, next } = decision;
-    const after = await taken(call, verb, step);
+    const after = await withRoom(call, step, () => taken(call, verb, step));
+    if (after === "no-room") {
+      view = await read("all");
+      continue;
+    }
     const answer = next(after);
     if (answer !== "again") return answer;
     view = { ...view, volume: after.stored };
@@ -123,9 +131,28 @@ async function triedUnread<Answer extends object>(
     if (left.volume === undefined) return { answer: decision.left(left) };
     return { view: { ...left, id: view.id, isAssumed: false } };
   }
-  const after = await takenUnread(call, verb, decision.step);
-  const answer = after && decision.next(after);
-  return answer === undefined || answer === "again" ? {} : { answer };
+  const { step, next } = decision;
+  const after = await withRoom(call, step, () => takenUnread(call, verb, step));
+  if (after === undefined || after === "no-room") return {};
+  const answer = next(after);
+  return answer === "again" ? {} : { answer };
+}
+
+/** Counts what a step promises of a pool while it is taken. Takes no step of which it is not known that there is room. */
+async function withRoom<After>(
+  { promised }: ControllerCall,
+  { room }: Step,
+  take: () => Promise<After>,
+): Promise<After | "no-room"> {
+  if (room === undefined) return await take();
+  const { mountPoint, bytes, isAmple = () => true } = room;
+  return await promised.during<After | "no-room">(
+    mountPoint,
+    bytes,
+    // Counted first, so that of several calls at once none overlooks another.
+    async () => isAmple() ? await take() : "no-room",
+    (after) => after === undefined ? "perhaps" : after !== "no-room",
+  );
 }
 
 /** What is claimed may be wrong: what a rule throws by it is thrown by a read, or not at all. */

@@ -17,6 +17,18 @@ export interface Step {
   readonly change: Omit<VolumeChange, "comment">;
   /** What has to be read back besides the comment. */
   readonly isDone: (after: StoredVolume) => boolean;
+  /** What it promises of a pool. */
+  readonly room?: Room;
+  /** Puts right what may be left of it where it failed, after a read. Throws nothing. */
+  readonly mend?: () => Promise<void>;
+}
+
+/** Room of a pool that is promised from the time when a step is sent, and given back only if it was certainly not. */
+export interface Room {
+  readonly mountPoint: string;
+  readonly bytes: bigint;
+  /** Whether there is enough of it, with these bytes counted; undefined where the rule has read every disk. */
+  readonly isAmple?: () => boolean;
 }
 
 /**
@@ -65,14 +77,19 @@ export function exported(
   return { kind, volume, record, change: { export: { nqn, port }, ...mount }, isDone };
 }
 
-/** The disk is larger. The record changes too: a command that runs late, after a larger growth, must find nothing to shrink. */
-export function growth(volume: OwnedVolume, sizeBytes: bigint): Step {
+/**
+ * The disk is larger; where the router shows that of an export after a toggle only, the export is on again under its name. The
+ * record changes too: a command that runs late, after a larger growth, must find nothing to shrink.
+ */
+export function growth({ settings }: ControllerDeps, volume: OwnedVolume, sizeBytes: bigint): Step {
+  const { exported, exportNqn } = volume.stored;
+  const toggles = exported && settings.growth === "after-toggle";
   return {
-    kind: "grow",
+    kind: toggles ? "toggle" : "grow",
     volume,
     record: rewritten(volume.record),
-    change: { sizeBytes },
-    isDone: () => true,
+    change: toggles ? { sizeBytes, bounce: true } : { sizeBytes },
+    isDone: (after) => !toggles || after.exported && after.exportNqn === exportNqn,
   };
 }
 

@@ -16,7 +16,13 @@ export async function taken(call: ControllerCall, verb: string, step: Step): Pro
   // Else a change that the router runs late would find the comment that it expects, and undo what is answered here: also when
   // a later step writes the comment of before again, as a node that leaves after it has joined.
   const record = call.memory.inDoubt.mayStillApply(id, comment) ? rewritten(step.record) : step.record;
-  return counted(call, step, await writeRecord(call, verb, volume, record, isDone, change));
+  try {
+    return counted(call, step, await writeRecord(call, verb, volume, record, isDone, change));
+  } catch (error) {
+    // Whoever has lost the lead changes nothing any more.
+    if (!call.context.signal.aborted) await step.mend?.();
+    throw error;
+  }
 }
 
 /**

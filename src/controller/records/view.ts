@@ -1,4 +1,4 @@
-import type { VolumeView } from "../../volume/model/inventory.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { ImportClaim } from "../../volume/rules/import.ts";
 import { loadDisk, loadForChange, withImage } from "../load.ts";
 import type { ControllerCall } from "../deps.ts";
@@ -11,6 +11,8 @@ export interface View extends VolumeView {
    * confirm it, and nobody is answered by it.
    */
   readonly isAssumed: boolean;
+  /** Every disk; undefined where they were not read. */
+  readonly all?: readonly StoredVolume[];
 }
 
 /** A volume as this process remembers it; undefined where it does not, or where a change of it may still come. */

@@ -1,25 +1,18 @@
-import { folderOf } from "../../volume/model/sources.ts";
+import { folderOf, isPlain } from "../../volume/model/sources.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { poolOf } from "../../volume/model/ids.ts";
-import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.ts";
 import { isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import {
-  assertImageShown,
-  assertOwnImage,
-  assertVolumeGone,
-  findKnown,
-  notFound,
-  ownFilePrefix,
-} from "../load.ts";
-import { outdateInDoubt, writeRecord } from "../change.ts";
-import { exported, growth } from "../records/steps.ts";
-import { taken, takenUnread } from "../records/take.ts";
+import { assertImageShown, assertOwnImage, assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
+import { changeByRule, type Decision, type Level } from "../records/loop.ts";
+import { exported, growth, type Room, type Step } from "../records/steps.ts";
+import { taken } from "../records/take.ts";
+import type { View } from "../records/view.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -46,106 +39,93 @@ export async function expandVolume(
 
 async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
-  return await expandKnown(call, id, range) ?? await expandWithinAmpleRoom(call, id, range) ??
-    await expandByExactRead(call, id, range);
-}
-
-/**
- * Grows a volume as this process remembers it; undefined when it has to be read first, also to tell what is against it.
- *
- * The router looks that the disk has the remembered record and size, as a person may have grown it, and that its image is there.
- */
-async function expandKnown(
-  call: ControllerCall,
-  id: string,
-  range: SizeRange,
-): Promise<bigint | undefined> {
-  const known = findKnown(call, id, "expand");
-  if (known === undefined || !growsAsKnown(call, known)) return undefined;
-  const { sizeBytes: before, imagePath } = known.stored;
-  const disk = withHeader(range, isEncrypted(known.record));
-  if (disk.requiredBytes <= before) return undefined;
-  const sizeBytes = chooseGrownSize(disk, before);
-  const [pool, moreBytes] = [poolOf(imagePath), sizeBytes - before];
-  if (call.promised.amplePool(pool, moreBytes) === undefined) return undefined;
-  const grown = await call.promised.during(
-    pool,
-    moreBytes,
-    () => takenUnread(call, "expand", growth(known, sizeBytes)),
-    (grown) => grown === undefined ? "perhaps" : true,
-  );
-  if (grown === undefined) return undefined;
-  assertGrown("expand", before, grown.stored, sizeBytes);
-  return sizeForUser(grown);
-}
-
-/** Whether this router lets such a disk grow without more being done to it. */
-function growsAsKnown({ settings: { growth } }: ControllerCall, { stored, record }: OwnedVolume): boolean {
-  return growth === "live" || !stored.exported && record.holders.length === 0;
-}
-
-/** Reads no other disk; undefined when only an exact read can tell whether there is room. */
-async function expandWithinAmpleRoom(
-  call: ControllerCall,
-  id: string,
-  range: SizeRange,
-): Promise<bigint | undefined> {
-  if (!call.promised.expects(range.requiredBytes)) return undefined;
-  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
-  const { volume, sizeBytes } = await planGrowth(call, id, range, view);
-  const { stored } = volume;
-  if (sizeBytes === stored.sizeBytes) return sizeForUser(volume);
-  const pool = getPool(view, stored.imagePath);
-  const moreBytes = sizeBytes - stored.sizeBytes;
-  if (moreBytes > pool.freeBytes || !call.promised.isAmple(pool, moreBytes)) return undefined;
-  return await growPromised(call, volume, sizeBytes);
-}
-
-async function expandByExactRead(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
-  const wanted = { id, filePrefix: ownFilePrefix(call, id), folder: "" };
-  const view = await call.promised.learnFrom(() => call.store.createView(wanted, call.context));
-  const shown = { ...view, volume: view.volumes.find((volume) => volume.id === id) };
-  const { volume, sizeBytes } = await planGrowth(call, id, range, shown);
-  const { settings } = call;
-  const moreBytes = sizeBytes - volume.stored.sizeBytes;
-  if (moreBytes === 0n) return sizeForUser(volume);
-  assertRoom(view, folderOf(volume, settings.cluster), moreBytes, settings.overcommit);
-  return await growPromised(call, volume, sizeBytes);
-}
-
-/** What the disk leaves to a user of the volume, in bytes. */
-function sizeForUser({ stored, record }: OwnedVolume): bigint {
+  const read = (level: Level) =>
+    level === "own" && call.promised.expects(range.requiredBytes) ? readOne(call, id) : readAll(call, id);
+  const rule = (view: View) => decideGrowing(call, view, range);
+  const { stored, record } = await changeByRule(call, { id, verb: "expand", read }, rule);
+  // What the disk leaves to a user of the volume.
   return usableBytes(stored.sizeBytes, isEncrypted(record));
 }
 
-/** The volume, and the size that its disk is to have; its present one when that is enough. */
-async function planGrowth(
-  call: ControllerCall,
-  id: string,
-  range: SizeRange,
-  view: Pick<VolumeView, "pools" | "upMs" | "foreign" | "volume" | "files">,
-): Promise<{ readonly volume: OwnedVolume; readonly sizeBytes: bigint }> {
-  const { settings } = call;
-  assertNotForeign(view.foreign, "expand");
-  if (view.volume === undefined) {
-    assertVolumeGone(call, id, view);
-    throw notFound("expand", id);
-  }
-  const volume = assertOwned(view.volume, settings.cluster, "expand");
-  assertOwnImage(call, volume, "expand");
-  assertImageShown(volume, view, "expand");
-  const sizeBytes = chooseGrownSize(withHeader(range, isEncrypted(volume.record)), volume.stored.sizeBytes);
-  if (sizeBytes === volume.stored.sizeBytes) {
-    if (await turnOnAgain(call, volume) === undefined) await outdateInDoubt(call, "expand", volume);
-  }
-  return { volume, sizeBytes };
+async function readOne(call: ControllerCall, id: string): Promise<View> {
+  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
+  return { ...view, id, isAssumed: false };
 }
 
-async function growPromised(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<bigint> {
-  const { imagePath } = volume.stored;
-  const grow = () => growVolume(call, "expand", volume, sizeBytes);
-  const grown = await call.promised.during(poolOf(imagePath), sizeBytes - volume.stored.sizeBytes, grow);
-  return sizeForUser(grown);
+/** Only with every disk it is exactly known how much room there is. */
+async function readAll(call: ControllerCall, id: string): Promise<View> {
+  const wanted = { id, filePrefix: ownFilePrefix(call, id), folder: "" };
+  const view = await call.promised.learnFrom(() => call.store.createView(wanted, call.context));
+  const { volumes: all } = view;
+  return { ...view, id, isAssumed: false, all, volume: all.find((one) => one.id === id), sharers: [] };
+}
+
+/**
+ * Decides by what is known of the volume. A disk that is remembered grows unread, held or not, but for one in use where this
+ * router shows a larger size after a toggle only.
+ */
+function decideGrowing(call: ControllerCall, view: View, range: SizeRange): Promise<Decision<OwnedVolume>> {
+  return Promise.resolve(growing(call, view, range));
+}
+
+function growing(call: ControllerCall, view: View, range: SizeRange): Decision<OwnedVolume> {
+  const { cluster, growth } = call.settings;
+  const volume = existing(call, view);
+  const { stored, record } = volume;
+  const sizeBytes = chooseGrownSize(withHeader(range, isEncrypted(record)), stored.sizeBytes);
+  if (sizeBytes === volume.stored.sizeBytes) {
+    const on = turnedOn(call, volume);
+    return on === undefined ? { answer: volume, stands: volume } : { step: on, next: (after) => after };
+  }
+  const isInUse = stored.exported || record.holders.length > 0;
+  const isOdd = !isPlain(volume, cluster) || growth === "after-toggle" && isInUse;
+  if (view.isAssumed && isOdd) return { need: "read" };
+  const step = grown(call, "expand", volume, sizeBytes);
+  return {
+    step: { ...step, room: roomFor(call, view, volume, sizeBytes - stored.sizeBytes) },
+    next: (after) => {
+      assertGrown("expand", stored.sizeBytes, after.stored, sizeBytes);
+      return turnedOn(call, after) === undefined ? after : "again";
+    },
+  };
+}
+
+/** The volume, which is there with its own image. */
+function existing(call: ControllerCall, view: View): OwnedVolume {
+  assertNotForeign(view.foreign, "expand");
+  if (view.volume === undefined) {
+    assertVolumeGone(call, view.id, view);
+    throw notFound("expand", view.id);
+  }
+  const volume = assertOwned(view.volume, call.settings.cluster, "expand");
+  assertOwnImage(call, volume, "expand");
+  assertImageShown(volume, view, "expand");
+  return volume;
+}
+
+/** @throws {VolumeError} exhausted where every disk was read, and there is too little */
+function roomFor(
+  { promised, settings }: ControllerCall,
+  view: View,
+  volume: OwnedVolume,
+  bytes: bigint,
+): Room {
+  const pool = getPool(view, volume.stored.imagePath);
+  const { mountPoint } = pool;
+  if (view.all !== undefined) {
+    assertRoom(
+      { ...view, volumes: view.all },
+      folderOf(volume, settings.cluster),
+      bytes,
+      settings.overcommit,
+    );
+    return { mountPoint, bytes };
+  }
+  // How full a pool is that was not read is only remembered.
+  const isAmple = view.isAssumed
+    ? () => promised.amplePool(mountPoint, 0n) !== undefined
+    : () => bytes <= pool.freeBytes && promised.isAmple(pool);
+  return { mountPoint, bytes, isAmple };
 }
 
 /**
@@ -160,50 +140,37 @@ export async function growVolume(
   volume: OwnedVolume,
   sizeBytes: bigint,
 ): Promise<OwnedVolume> {
-  const { stored, record } = volume;
+  const after = await taken(call, verb, grown(call, verb, volume, sizeBytes));
+  assertGrown(verb, volume.stored.sizeBytes, after.stored, sizeBytes);
+  const on = turnedOn(call, after);
+  return on === undefined ? after : await taken(call, verb, on);
+}
+
+/** The disk is larger. @throws {VolumeError} precondition when this router does not do that */
+function grown(call: ControllerCall, verb: string, volume: OwnedVolume, sizeBytes: bigint): Step {
+  const { stored } = volume;
   assertGrows(call, verb, stored.id, stored.exported && !mayToggle(call, volume));
-  const { exported, exportNqn } = stored;
-  const bounce = exported && call.settings.growth === "after-toggle";
-  const isBack = (after: StoredVolume) => !bounce || (after.exported && after.exportNqn === exportNqn);
-  const grow = async () => {
-    // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-    const grown = await writeRecord(call, verb, volume, rewritten(record), isBack, { sizeBytes, bounce });
-    assertGrown(verb, stored.sizeBytes, grown.stored, sizeBytes);
-    return await turnOnAgain(call, grown) ?? grown;
-  };
-  return bounce ? await neverLeftOff(call, stored.id, grow) : await grow();
+  const step = growth(call, volume, sizeBytes);
+  return step.kind === "toggle" ? { ...step, mend: () => turnOnAgain(call, stored.id) } : step;
 }
 
 /**
- * Grows a volume in use; where that fails, its export is turned on again, as the router may have refused the size behind the
- * "off", and nodes wait. What cannot be done now, the next expansion or the controller's reconcile loop does.
+ * Turns an export on again that a failed toggle has left off, as the router may have refused the size behind the "off", and nodes
+ * wait. What cannot be done now, the next expansion or the controller's reconcile loop does.
  */
-async function neverLeftOff(
-  call: ControllerCall,
-  id: string,
-  grow: () => Promise<OwnedVolume>,
-): Promise<OwnedVolume> {
+async function turnOnAgain(call: ControllerCall, id: string): Promise<void> {
+  const rule = (view: View) => {
+    const step = turnedOn(call, existing(call, view));
+    return Promise.resolve<Decision<object>>(
+      step === undefined ? { answer: {} } : { step, next: (after) => after },
+    );
+  };
+  const read = () => readOne(call, id);
   try {
-    return await grow();
-  } catch (error) {
-    const { context, notes, settings } = call;
-    // Whoever has lost the lead changes nothing any more.
-    if (context.signal.aborted) throw error;
-    try {
-      const view = await call.store.view(id, ownFilePrefix(call, id), context);
-      const left = view.volume && assertOwned(view.volume, settings.cluster, "expand");
-      if (left !== undefined) {
-        assertOwnImage(call, left, "expand");
-        assertImageShown(left, view, "expand");
-        await turnOnAgain(call, left);
-      }
-    } catch (reason) {
-      notes.warn("an export could not be turned on again after a failed expansion", {
-        volume: id,
-        reason: String(reason),
-      });
-    }
-    throw error;
+    await changeByRule(call, { id, verb: "expand", first: await read(), read }, rule);
+  } catch (reason) {
+    const fields = { volume: id, reason: String(reason) };
+    call.notes.warn("an export could not be turned on again after a failed expansion", fields);
   }
 }
 
@@ -245,16 +212,12 @@ function mayToggle({ settings }: ControllerCall, volume: OwnedVolume): boolean {
     isHeldLayered(volume) && isExportedAsRecorded(volume);
 }
 
-/**
- * Turns an export on again that an expansion has left off, because it was cut off in between. One command; undefined, and
- * none, for any other volume.
- */
-async function turnOnAgain(call: ControllerCall, volume: OwnedVolume): Promise<OwnedVolume | undefined> {
+/** An export is on again that an expansion has left off, because it was cut off in between; undefined for any other volume. */
+function turnedOn(call: ControllerCall, volume: OwnedVolume): Step | undefined {
   const { stored, record } = volume;
   const wasOn = isHeldLayered(volume) &&
     isExportedAsRecorded({ ...volume, stored: { ...stored, exported: true } });
   if (stored.exported || call.settings.growth !== "after-toggle" || !wasOn) return undefined;
   assertNotUsedByRouter(stored, "expand");
-  const same = { record: rewritten(record), port: stored.exportPort };
-  return await taken(call, "publish", exported(call, "continue", volume, same));
+  return exported(call, "continue", volume, { record: rewritten(record), port: stored.exportPort });
 }
