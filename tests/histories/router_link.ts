@@ -5,6 +5,7 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { FakeClock } from "../fakes/clock.ts";
 import { type Mishap, type StoreMethod, writeMethod } from "../fakes/mishap.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
+import { latestMs } from "../../src/controller/records/in_doubt.ts";
 import type { Process } from "./process.ts";
 import type { CallStep, Trouble } from "./schedule.ts";
 
@@ -154,6 +155,7 @@ async function runCommand(
     const mishap = trouble === undefined ? undefined : mishaps[trouble];
     if (name === "copyFile") store.mishap(name, { ...mishap, takesMs: Math.max(copyMs, takesMs) });
     else if (mishap !== undefined) store.mishap(name, mishap);
+    if (mishap?.late) clock.timer(latestMs, () => (store.runLate(), observe()));
     const patient = args.map((one) => isContext(one) ? { requestId: one.requestId, signal } : one);
     return await (store[name as keyof VolumeStore] as (...args: unknown[]) => Promise<unknown>)(...patient);
   } finally {

@@ -1,7 +1,6 @@
 import { filePrefixOf } from "../../volume/model/layout.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
-import { legacyEpoch } from "../../volume/model/epoch.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -11,6 +10,7 @@ import {
   assertLeftByLegacyDriver,
   awaitsHolders,
   claimOf,
+  epochToWrite,
   type LegacyClaim,
   migratedComment,
 } from "../../volume/rules/legacy_migration.ts";
@@ -91,7 +91,7 @@ async function noteHolders(
   { holders, forgotten }: LegacyClaim,
 ): Promise<StoredVolume> {
   if (holders.length === 0 && forgotten === 0) return volume.stored;
-  const epoch = { ...legacyEpoch, counter: forgotten };
+  const epoch = epochToWrite(volume.stored, forgotten);
   const written = commentWith(volume, { ...volume.record, epoch, holders });
   const noted = await writeOnly(call, volume.stored, written);
   return await shutOutForgotten(call, noted, forgotten);
@@ -108,7 +108,7 @@ async function shutOutForgotten(
 ): Promise<StoredVolume> {
   if (forgotten === 0) return stored;
   const volume = assertOwned(stored, call.settings.cluster, "take over");
-  const after = stored.exported ? await withdrawExport(call, volume, "take over") : volume;
+  const after = stored.exported ? await withdrawExport(call, volume, "take over", forgotten) : volume;
   const { id: volumeId, exported: withdrawn } = stored;
   call.events.occurred({ kind: "older-epoch", volumeId, recorded: 0, known: forgotten, withdrawn });
   return after.stored;

@@ -76,6 +76,14 @@ Deno.test("migrateAll() turns off what a restored router exports again under the
   assert.deepEqual(events, [older]);
 });
 
+Deno.test("a take-over that ends before it turns the export off leaves a record that is older than the cluster", async () => {
+  const { deps, record, disk, store } = scene(["node-2", 3]);
+  store.mishap("change", {});
+  store.mishap("change", { runs: false, unreadable: true });
+  assert.deepEqual(await migrateAll(deps, testContext()), { taken: 0, mayTakeMore: true });
+  assert.deepEqual([disk().exported, record().holders, record().epoch?.counter], [true, [], 0]);
+});
+
 Deno.test("whoever has it by the legacy driver's name goes on, whatever this driver has answered since", async () => {
   const { publish, disk, events } = scene(["node-1", 0]);
   assert.equal((await publish("node-1"))["nqn"], nqn);

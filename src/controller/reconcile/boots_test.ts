@@ -33,9 +33,9 @@ async function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   store.put(newer);
   cluster.attach("pvc-1", "node-2", nodeTwo);
   const settings = { intervalMs: 60_000, reconcile: { mode, graceMs: 600_000 } };
-  const loop = new ReconcileLoop(deps, cluster, settings, boots);
-  const stop = new AbortController();
-  const running = loop.run(stop.signal);
+  const loop = () => new ReconcileLoop(deps, cluster, settings, boots);
+  let stop = new AbortController();
+  let running = loop().run(stop.signal);
   await clock.advance(1_000);
   store.takeCount();
   return {
@@ -48,6 +48,14 @@ async function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
     powerCut() {
       store.reboot();
       store.disks.set("pvc-1", older);
+    },
+    /** The lead is lost for a while, and nobody else gets it. @param meanwhile what happens then */
+    async leadsAgain(meanwhile: () => Promise<void>) {
+      stop.abort(new Error("stopped"));
+      await running;
+      await meanwhile();
+      stop = new AbortController();
+      running = loop().run(stop.signal);
     },
     async [Symbol.asyncDispose]() {
       stop.abort(new Error("stopped"));
@@ -80,23 +88,20 @@ const hindrances: Readonly<Record<string, (at: Awaited<ReturnType<typeof scene>>
     store.mishap("change", { runs: false, unreadable: true }),
 };
 
+/** The router boots with a volume as the legacy driver has left it, of which a node has been given an epoch since. */
+function goesBack({ cluster, store }: Awaited<ReturnType<typeof scene>>): void {
+  cluster.used = [aClusterVolume(legacyId)];
+  cluster.attached = [...cluster.attached, anAttachment(legacyId, "node-2", { epochCounter: 4 })];
+  store.reboot();
+  const exportNqn = `${testPrefix}:${legacyId}`;
+  const imagePath = `${testBase}/${legacyId}.img`;
+  store.put({ ...newer, id: legacyId, imagePath, comment: "", exported: true, exportNqn, exportPort: 4420 });
+}
+
 for (const [how, hinder] of Object.entries(hindrances)) {
   Deno.test(`a volume of the legacy driver that a boot brings back from before its take-over is shut out again: ${how}`, async () => {
     await using at = await scene("off");
-    at.cluster.used = [aClusterVolume(legacyId)];
-    at.cluster.attached = [...at.cluster.attached, anAttachment(legacyId, "node-2", { epochCounter: 4 })];
-    at.store.reboot();
-    const exportNqn = `${testPrefix}:${legacyId}`;
-    const imagePath = `${testBase}/${legacyId}.img`;
-    at.store.put({
-      ...newer,
-      id: legacyId,
-      imagePath,
-      comment: "",
-      exported: true,
-      exportNqn,
-      exportPort: 4420,
-    });
+    goesBack(at);
     hinder(at);
     await at.store.probe(testContext());
     await at.clock.advance(0);
@@ -105,6 +110,16 @@ for (const [how, hinder] of Object.entries(hindrances)) {
     assert.equal(at.store.disks.get(legacyId)!.exported, false);
   });
 }
+
+Deno.test("a volume of the legacy driver that a boot brings back while nobody leads is shut out by whoever leads again", async () => {
+  await using at = await scene("off");
+  await at.leadsAgain(async () => {
+    goesBack(at);
+    await at.store.probe(testContext());
+  });
+  await at.clock.advance(300_000);
+  assert.equal(at.store.disks.get(legacyId)!.exported, false);
+});
 
 Deno.test("a call whose read is the first answer since a boot waits for the round, and reads again", async () => {
   await using at = await scene();

@@ -69,8 +69,6 @@ export class ReconcileLoop {
   /** Goes on until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
     const end = this.#boots.begin();
-    // What is there at the start is taken over without a loop, too.
-    this.#tookOverAfter = this.#boots.count;
     try {
       while (!signal.aborted) {
         this.#boots.roundBegins();

@@ -5,7 +5,7 @@ import {
   type VolumeKind,
 } from "../model/capabilities.ts";
 import type { ClusterVolume, NodeAttachment } from "../ports/cluster_view.ts";
-import { isLegacyEpoch, legacyEpoch } from "../model/epoch.ts";
+import { type Epoch, isLegacyEpoch, legacyEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { assertNodeId, nameDigest } from "../model/ids.ts";
 import { judgeOwnership } from "./ownership.ts";
@@ -141,8 +141,7 @@ export function migratedComment(
     name: nameDigest(stored.id),
     capabilities: formatCapabilities({ kind, modes: [mode] }),
     parameters: "00000000",
-    // The epoch after a forgotten one must not look older than that one.
-    epoch: { ...legacyEpoch, counter: forgotten },
+    epoch: epochToWrite(stored, forgotten),
     blankEpoch: 0,
     withdrawnAtSeconds: undefined,
     source: undefined,
@@ -151,6 +150,16 @@ export function migratedComment(
     holders,
   };
   return { record, before: stored.comment === "" ? "" : `${stored.comment} `, after: "" };
+}
+
+/**
+ * The epoch after a forgotten one must not look older than that one. While the export is still on, it must: whoever goes on, if
+ * this ends here, withdraws the export because of that.
+ *
+ * @param forgotten the counter of the latest epoch that the cluster knows
+ */
+export function epochToWrite({ exported }: StoredVolume, forgotten: number): Epoch {
+  return exported ? legacyEpoch : { ...legacyEpoch, counter: forgotten };
 }
 
 /** The comment from before the volume was migrated. */
