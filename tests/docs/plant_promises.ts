@@ -1,6 +1,6 @@
 /**
  * Breaks each promise by a bug in a copy of the sources, and runs there what has to find it. Writes
- * docs/internals/planted.md, which names the line that fails.
+ * tests/docs/planted.md, which names the line that fails.
  *
  * Usage: deno run -A tests/docs/plant_promises.ts [PROMISE…]: only those with that text, and writes nothing
  *

@@ -10,7 +10,7 @@ export interface PromiseBug {
 }
 
 /** Where the page is, from the root of the project. */
-export const plantedPath = "docs/internals/planted.md";
+export const plantedPath = "tests/docs/planted.md";
 
 /** A bug that was planted. */
 export interface Broken extends PromiseBug {
@@ -25,10 +25,9 @@ export function testOf({ test }: PromiseBug): string {
 
 const head = `# A bug for each promise
 
-A promise is worth what its tests catch. So \`make proof/promises\` breaks each of [the promises](promises.md) by
-a bug in a copy of the sources, runs a test there, and fails when that does not. This table is what it wrote:
-the bug, the test that found it, and the line that failed. Of [random histories](proof.md) it is the violation
-that they report. The other tests of a promise are on its page.
+Written by \`make proof/promises\`. It breaks each of [the promises](../../docs/internals/promises.md) by a bug in a copy of
+the sources, runs a test there, and fails if the test passes. The last column is the line that failed; for
+[random histories](../../docs/internals/proof.md) it is the violation that they report.
 
 `;
 
