@@ -13,7 +13,8 @@ import { doctorFlags } from "../src/cli/doctor/options.ts";
 import { withdrawFlags } from "../src/cli/withdraw.ts";
 import { legacyFlags } from "../src/cli/config/legacy_flags.ts";
 import { routerKeys } from "../src/cli/config/router_keys.ts";
-import { nodeFlags, routerFlags, serveFlags } from "../src/cli/config/flag_tables.ts";
+import { clusterFlags } from "../src/cli/config/cluster.ts";
+import { nodeFlags, objectFlags, routerFlags, serveFlags } from "../src/cli/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/cli/flags.ts";
 import { metricTables } from "./metric_tables.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
@@ -29,7 +30,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 /** How the simulated router is brought into a faulty state. */
 const states: readonly (readonly [what: string, request: string])[] = [
   [
-    "A pool is full, degraded, or not mounted; its disks stay or go too",
+    "A pool is full, degraded, or not mounted, with its disks or without",
     [
       '`PATCH /disks/<pool>` `{"free": 0}`',
       '`{"state": "degraded"}`',
@@ -43,11 +44,7 @@ const states: readonly (readonly [what: string, request: string])[] = [
   ["Thousands of disks", "`rds-csi simulator --seed-disks 10000`"],
   [
     "A user lost a policy; the package is gone; the host key is another one",
-    [
-      '`PATCH /users/<name>` `{"write": false}`',
-      '`PUT /package` `{"state": "missing"}`',
-      "`POST /host-key`",
-    ].join(", "),
+    '`PATCH /users/<name>` `{"write": false}`, `PUT /package` `{"state": "missing"}`, `POST /host-key`',
   ],
   [
     "Too many sessions: connections beyond the behaviour are dropped",
@@ -57,37 +54,34 @@ const states: readonly (readonly [what: string, request: string])[] = [
   ["Whatever else a person could do at the console", '`POST /console` `{"command": "…"}`'],
 ];
 
-const nodeFlagsNote = `Takes the flags of the node: ${
-  Object.keys(nodeFlags).map((name) => `\`--${name}\``).join(", ")
-}.`;
+/** Where a reader finds the flags that commands share, and those of the shared ones that a command may have. */
+const sharedFlags: readonly (readonly [title: string, flags: FlagTable])[] = [
+  ["The router", routerFlags],
+  ["The cluster", { ...clusterFlags, "driver-name": serveFlags["driver-name"]! }],
+  ["The node", without(nodeFlags, routerFlags)],
+];
 
-const routerFlagsNote = "Takes the flags of the controller as well, as `rds-csi allow-format` does.";
+const router = "[the router's flags](#the-router)";
+const ofObjects = `${router}, and ${namesOf(objectFlags)} of [the cluster's](#the-cluster)`;
+const ofOneVolume = `${router}, and \`--kubeconfig\``;
+const node = "[the node's flags](#the-node), and `--nqn-prefix`";
 
-/** Commands with their own flags, and a note on the others. */
-const commandParts: readonly (readonly [title: string, flags: FlagTable, note: string])[] = [
+/** Commands with their own flags, and which others they take. */
+const commandParts: readonly (readonly [title: string, flags: FlagTable, others: string])[] = [
   [
     "doctor",
     without(doctorFlags, routerFlags),
-    "Takes the flags of the controller as well, none of which is required.",
+    `${router} and [the node's](#the-node), none of which is required`,
   ],
-  ["describe [VOLUME]", without(describeFlags, nodeFlags), nodeFlagsNote],
-  ["describe pvc/NAMESPACE/NAME|pv/NAME", claimFlags, routerFlagsNote],
-  ["attach NQN|VOLUME", without(attachFlags, nodeFlags), nodeFlagsNote],
-  ["detach NQN|VOLUME", without(detachFlags, nodeFlags), nodeFlagsNote],
-  ["audit", auditFlags, routerFlagsNote],
-  [
-    "adopt VOLUME",
-    adoptFlags,
-    "Takes the flags of the controller as well, as `rds-csi allow-format` does; so does `rds-csi release VOLUME`, which has no\n" +
-    "others.",
-  ],
-  [
-    "import SLOT",
-    importCommandFlags,
-    "`rds-csi import --path FILE` as well. Takes the flags of the controller as well, as `rds-csi allow-format` does, and\n" +
-    "`--driver-name`. [Static volumes](../guides/static-volumes.md) says what it does.",
-  ],
-  ["withdraw VOLUME", withdrawFlags, routerFlagsNote],
+  ["describe [VOLUME]", describeFlags, node],
+  ["describe pvc/NAMESPACE/NAME|pv/NAME", claimFlags, ofObjects],
+  ["attach NQN|VOLUME", attachFlags, node.replace(", and", ", `--nvme-port` and")],
+  ["detach NQN|VOLUME", detachFlags, node],
+  ["audit", auditFlags, ofObjects],
+  ["adopt VOLUME", adoptFlags, ofObjects],
+  ["import SLOT, import --path FILE", importCommandFlags, `${router}, and \`--driver-name\``],
+  ["withdraw VOLUME", withdrawFlags, ofOneVolume],
+  ["allow-format VOLUME, release VOLUME", {}, ofOneVolume],
 ];
 
 const pages: Readonly<Record<string, string>> = {
@@ -100,50 +94,51 @@ const pages: Readonly<Record<string, string>> = {
 };
 
 function flagsPage(): string {
+  const shared = sharedFlags.map(([, flags]) => flags).reduce((all, flags) => ({ ...all, ...flags }), {});
+  const own = commandParts.map(([title, flags, others]) =>
+    `## rds-csi ${title}\n\n${flagRows(differing(flags, shared))}\nAlso takes ${others}.\n`
+  );
   return `# Flags
 
 Written by \`make docs\` from \`src/cli/config/flag_tables.ts\` and \`src/cli/config/cluster.ts\`. ${FLAG_DEFAULT_NOTE}
 
+After a flag are the form of its value, its default and its environment variable.
+
 ## rds-csi serve
 
-${table(without(serveFlags, legacyFlags))}
-### Flags of the legacy driver
-
-The flags of the Go driver for the same hardware are taken as they stand, also without the command \`serve\` before them.
-These have no effect, which the log says: ${
-    Object.keys(legacyFlags).map((name) => `\`--${name}\``).join(", ")
+${flagRows(without(without(serveFlags, shared), legacyFlags))}
+It takes all flags of the next three sections as well. These of the legacy Go driver have no effect, which the log shows: ${
+    namesOf(legacyFlags)
   }.
 
-${commandParts.map(([title, flags, note]) => `## rds-csi ${title}\n\n${table(flags)}\n${note}\n`).join("\n")}
-## rds-csi allow-format VOLUME
+${sharedFlags.map(([title, flags]) => `## ${title}\n\n${flagRows(flags)}`).join("\n")}
+${own.join("\n")}`;
+}
 
-Takes the flags of the controller: ${Object.keys(routerFlags).map((name) => `\`--${name}\``).join(", ")}.
-`;
+function namesOf(flags: FlagTable): string {
+  return Object.keys(flags).map((name) => `\`--${name}\``).join(", ");
 }
 
 function configPage(): string {
-  const words: Readonly<Record<string, string>> = { switch: "true or false", integer: "whole number" };
-  const rows = Object.entries(routerKeys).map(([key, { flag, form, help }]) => {
-    const { fallback = "" } = flag === undefined ? {} : routerFlags[flag]!;
-    const named = flag === undefined ? "" : `\`--${flag}\``;
-    return `| \`${key}\` | ${words[form] ?? form} | ${fallback} | ${named} | ${help} |`;
-  });
+  const own = Object.entries(routerKeys).filter(([, { flag }]) => flag === undefined)
+    .map(([key, { form, help }]) => `- \`${key}\` (${form === "switch" ? "true or false" : form}): ${help}`);
+  const ofFlags = Object.entries(routerKeys).flatMap(([key, { flag }]) =>
+    flag === undefined ? [] : [`\`${key}\` (\`--${flag}\`)`]
+  );
   return `# The file of several routers
 
 Written by \`make docs\` from \`src/cli/config/router_keys.ts\`. \`--config FILE\` names a file in YAML for
-[several routers](../guides/several-routers.md). Leave out the flags in the table, and their environment variables; every other
-flag stays a flag. With a mistake in the file the controller does not start, and reports all mistakes at once, without secrets.
+[several routers](../guides/several-routers.md). With a mistake in it the controller does not start, and reports all mistakes
+at once, without secrets. The file has one key, \`routers\`: a list of at least one. Keys of each:
 
-The file has one key, \`routers\`: a list of at least one. Keys of each:
+${own.join("\n")}
 
-| Key | Form | Default | Flag | What it is for |
-| --- | --- | --- | --- | --- |
-${rows.join("\n")}
+These keys stand for [flags](flags.md#the-router), with the same defaults; leave out the flags and their environment
+variables: ${ofFlags.join(", ")}. Every other flag stays a flag.
 
 Every router needs \`name\`, \`address\`, \`hostKeys\`, and \`keyFile\` or \`passwordFile\`. Two of one address and port need
-folders apart from each other.
-
-Names of exports begin with \`--nqn-prefix\` on the default router, with \`<--nqn-prefix>:<name>\` on any other.
+folders apart from each other. Names of exports begin with \`--nqn-prefix\` on the default router, with
+\`<--nqn-prefix>:<name>\` on any other.
 
 The controller reads the file once, at the start, and the files of keys, passwords and host keys for
 [every connection](../guides/several-routers.md#exchanging-credentials).
@@ -154,20 +149,19 @@ function without(flags: FlagTable, others: FlagTable): FlagTable {
   return Object.fromEntries(Object.entries(flags).filter(([name]) => !Object.hasOwn(others, name)));
 }
 
-function table(flags: FlagTable): string {
-  const rows = Object.entries(flags).map(([name, flag]) => {
-    const form = flag.choices?.join(" \\| ") ?? flag.form;
-    const env = flag.env?.map((name) => `\`${name}\``).join(", ") ?? "";
+/** Returns the flags of which the others have none with the same help. */
+function differing(flags: FlagTable, others: FlagTable): FlagTable {
+  return Object.fromEntries(Object.entries(flags).filter(([name, { help }]) => help !== others[name]?.help));
+}
+
+function flagRows(flags: FlagTable): string {
+  return Object.entries(flags).map(([name, flag]) => {
     const names = [name, ...flag.aliases ?? []].map((one) => `\`--${one}\``).join(", ");
-    return `| ${names} | ${form} | ${flag.fallback ?? ""} | ${env} | ${flag.help} |`;
-  });
-  return [
-    "| Flag | Form | Default | Environment | What it is for |",
-    "| --- | --- | --- | --- | --- |",
-    ...rows,
-    "",
-  ]
-    .join("\n");
+    const fallback = flag.fallback === undefined || flag.fallback === "" ? [] : [`\`${flag.fallback}\``];
+    const env = flag.env?.map((name) => `\`${name}\``) ?? [];
+    const details = [flag.choices?.join("|") ?? flag.form, ...fallback, ...env];
+    return `- ${names} (${details.join(", ")}): ${flag.help}\n`;
+  }).join("");
 }
 
 function metricsPage(): string {
@@ -177,24 +171,22 @@ function metricsPage(): string {
   return `# Metrics
 
 Written by \`make docs\` from \`src/telemetry/\`. \`/metrics\` of \`--metrics-address\` has the text format
-of Prometheus. A scrape touches neither the router nor a disk.
+of Prometheus. A scrape touches neither the router nor a disk. After a metric are its type and its labels.
 
 Two answers for probes, 200 or 503 with the reason, replace livenessprobe:
 
-- \`/healthz\` fails only when a restart would help: when the socket for calls was removed or taken over. A router that is
-  away or a device that hangs does not make it fail.
-- \`/readyz\` fails until the driver serves and, for a controller, the router has answered once and is fit for this
-  driver. It also fails while no router can be used, and when the driver stops. A router that no longer answers is found
-  within 30 s.
+- \`/healthz\` fails only when the socket for calls was removed or taken over: then a restart helps.
+- \`/readyz\` fails until the driver serves, while no router can be used, and when the driver stops. It finds a router
+  that no longer answers within 30 s.
 
 ${sections.join("\n")}`;
 }
 
 function metricRows(metrics: MetricTable): string {
-  const rows = Object.entries(metrics).map(([name, { type, help, labels }]) =>
-    `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`
-  );
-  return ["| Metric | Type | Labels | What it counts |", "| --- | --- | --- | --- |", ...rows, ""].join("\n");
+  return Object.entries(metrics).map(([name, { type, help, labels }]) => {
+    const by = labels.map((label) => `, \`${label}\``).join("");
+    return `- \`${name}\` (${type}${by}): ${help}\n`;
+  }).join("");
 }
 
 function parametersPage(): string {
@@ -208,8 +200,8 @@ ${parameterRows(parameterHelp)}
 
 ## Shared directories
 
-Those of the second driver, \`--kind directory\`: [shared directories](../guides/shared-directories.md). How nodes mount the
-share is the StorageClass's \`mountOptions\`. A file system is not named.
+Those of the second driver, \`--kind directory\`: [shared directories](../guides/shared-directories.md). The StorageClass's
+\`mountOptions\` are for the share; it names no file system.
 
 ${parameterRows(directoryParameterHelp)}
 
@@ -219,8 +211,7 @@ A static volume names in \`volumeAttributes\` its \`addresses\` and its \`path\`
 }
 
 function parameterRows(help: Readonly<Record<string, string>>): string {
-  const rows = Object.entries(help).map(([key, text]) => `| \`${key}\` | ${text} |`);
-  return ["| Key | What it is for |", "| --- | --- |", ...rows].join("\n");
+  return Object.entries(help).map(([key, text]) => `- \`${key}\`: ${text}`).join("\n");
 }
 
 function simulatorPage(): string {
@@ -231,9 +222,9 @@ function simulatorPage(): string {
     cut: "bytes, or sentinel",
     moment: "before, after",
   };
-  const requests = Object.entries(routes).map(([request, { what }]) => `| \`${request}\` | ${what} |`);
+  const requests = Object.entries(routes).map(([request, { what }]) => `- \`${request}\`: ${what}`);
   const faults = Object.entries(faultKinds).map(([action, { value, what }]) =>
-    `| \`${action}\` | ${values[value]} | ${what} |`
+    `- \`${action}\`${values[value] && ` (${values[value]})`}: ${what}`
   );
   return `# The simulated router
 
@@ -256,23 +247,18 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 
 ## Requests to the control port
 
-| Request | What it does |
-| --- | --- |
 ${requests.join("\n")}
 
 ## Faults
 
-\`POST /faults\` binds one to the \`nth\` command that fits \`match\` (a regular expression), and to the next \`times\`.
+\`POST /faults\` binds one to the \`nth\` command that fits \`match\` (a regular expression), and to the next \`times\`. After
+an action is the form of its \`value\`.
 
-| Action | Value | What happens |
-| --- | --- | --- |
 ${faults.join("\n")}
 
 ## States
 
-| What is wrong | Request, or how it is started |
-| --- | --- |
-${states.map(([what, request]) => `| ${what} | ${request} |`).join("\n")}
+${states.map(([what, request]) => `- ${what}: ${request}`).join("\n")}
 `;
 }
 

@@ -15,20 +15,21 @@ export async function commandsPage(): Promise<string> {
       flags: await command.flags(),
     })),
   );
-  const general = exits.map((exit) => `| ${exitCodes[exit]} | ${exitMeanings[exit]} |`);
+  const general = exits.map((exit) => `**${exitCodes[exit]}** ${exitMeanings[exit]}`);
   const rows = all.map(({ name, command, flags }) =>
-    `| \`${name}\` | ${cell(command.help)} | ${Object.hasOwn(flags, "json") ? "yes" : ""} |`
+    `- \`${name}\`${Object.hasOwn(flags, "json") ? " (`--json`)" : ""}: ${command.help}`
   );
-  const codes = all.filter(({ command }) => command.exits !== undefined).map(({ name, command }) =>
-    `| \`${name}\` | ${exits.map((exit) => cell(meaning(command, exit))).join(" | ")} |`
-  );
+  const codes = all.filter(({ command }) => command.exits !== undefined).map(({ name, command }) => {
+    const own = exits.filter((exit) => meaning(command, exit) !== "");
+    return `- \`${name}\`: ${
+      own.map((exit) => `**${exitCodes[exit]}** ${meaning(command, exit)}`).join(" ")
+    }`;
+  });
   return `# Commands
 
 Written by \`make docs\` from \`src/cli/commands.ts\`. \`rds-csi COMMAND --help\`, or \`-h\`, explains a command and its flags,
 which [flags.md](flags.md) lists.
 
-| Command | What it is for | \`--json\` |
-| ------- | -------------- | -------- |
 ${rows.join("\n")}
 
 With \`--json\` a command prints one JSON document to standard output, and nothing else there; for several routers
@@ -39,22 +40,12 @@ VOLUME is the volumeHandle of a PersistentVolume. \`describe\`, \`adopt\`, \`rel
 
 ## Exit codes
 
-| Code | What it means for every command |
-| ---- | ------------------------------- |
-${general.join("\n")}
+${general.join(" ")} Codes with a more exact meaning:
 
-Codes with a more exact meaning:
-
-| Command | ${exits.map((exit) => exitCodes[exit]).join(" | ")} |
-| ------- | ${exits.map(() => "---").join(" | ")} |
 ${codes.join("\n")}
 `;
 }
 
 function meaning({ exits: own = {} }: Command, exit: ExitName): string {
   return own[exit] ?? "";
-}
-
-function cell(text: string): string {
-  return text.replaceAll("|", "\\|");
 }

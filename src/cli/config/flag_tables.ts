@@ -298,9 +298,9 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: LOG_LEVELS,
     fallback: "info",
-    help: "Lowest level to log. The signal SIGUSR2 lowers it by one, and after debug sets it " +
-      "back. In a controller's pod: kubectl exec POD -c driver -- sh -c 'kill -USR2 1'. In a node's pod process 1 is the " +
-      "host's: take the number of rds-csi there.",
+    help:
+      "Lowest level to log. SIGUSR2 lowers it by one, and after debug sets it back: in a controller's pod " +
+      "kubectl exec POD -c driver -- sh -c 'kill -USR2 1', in a node's pod with the number of rds-csi for 1.",
   },
   "log-format": {
     form: "text",
