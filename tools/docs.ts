@@ -27,33 +27,6 @@ import { complain, print } from "./print.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** How the simulated router is brought into a faulty state. */
-const states: readonly (readonly [what: string, request: string])[] = [
-  [
-    "A pool is full, degraded, or not mounted, with its disks or without",
-    [
-      '`PATCH /disks/<pool>` `{"free": 0}`',
-      '`{"state": "degraded"}`',
-      '`{"mounted": false, "vanish": true}`',
-    ].join(", "),
-  ],
-  ["A disk was edited or removed behind everyone's back", "`PATCH` or `DELETE /disks/<slot>`"],
-  ["An entry without a file, a file without an entry", "`DELETE /files/<name>`, `DELETE /disks/<slot>`"],
-  ["A disk without its export", '`PATCH /disks/<slot>` `{"nvme-tcp-export": false}`'],
-  ["A foreign disk, of any kind and slot", "`POST /disks`"],
-  ["Thousands of disks", "`rds-csi simulator --seed-disks 10000`"],
-  [
-    "A user lost a policy; the package is gone; the host key is another one",
-    '`PATCH /users/<name>` `{"write": false}`, `PUT /package` `{"state": "missing"}`, `POST /host-key`',
-  ],
-  [
-    "Too many sessions: connections beyond the behaviour are dropped",
-    "`rds-csi simulator --behaviour maxSessions=2`",
-  ],
-  ["Line ends, noise, random error texts, and all that is unknown", "`rds-csi simulator --behaviour …`"],
-  ["Whatever else a person could do at the console", '`POST /console` `{"command": "…"}`'],
-];
-
 /** Where a reader finds the flags that commands share, and those of the shared ones that a command may have. */
 const sharedFlags: readonly (readonly [title: string, flags: FlagTable])[] = [
   ["The router", routerFlags],
@@ -171,7 +144,8 @@ function metricsPage(): string {
   return `# Metrics
 
 Written by \`make docs\` from \`src/telemetry/\`. \`/metrics\` of \`--metrics-address\` has the text format
-of Prometheus. A scrape touches neither the router nor a disk. After a metric are its type and its labels.
+of Prometheus. A scrape touches neither the router nor a disk. After a metric are its type and its labels;
+metrics about a router have its name as \`backend\`, too.
 
 Two answers for probes, 200 or 503 with the reason, replace livenessprobe:
 
@@ -184,7 +158,7 @@ ${sections.join("\n")}`;
 
 function metricRows(metrics: MetricTable): string {
   return Object.entries(metrics).map(([name, { type, help, labels }]) => {
-    const by = labels.map((label) => `, \`${label}\``).join("");
+    const by = labels.filter((label) => label !== "backend").map((label) => `, \`${label}\``).join("");
     return `- \`${name}\` (${type}${by}): ${help}\n`;
   }).join("");
 }
@@ -255,10 +229,6 @@ ${requests.join("\n")}
 an action is the form of its \`value\`.
 
 ${faults.join("\n")}
-
-## States
-
-${states.map(([what, request]) => `- ${what}: ${request}`).join("\n")}
 `;
 }
 

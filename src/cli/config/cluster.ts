@@ -54,8 +54,7 @@ export const clusterFlags: FlagTable = {
   "startup-taint": {
     form: "text",
     help:
-      "Key of a taint to remove from a node once this driver has registered there (CSINode), so that no pod " +
-      "starts before it. Add the taint where nodes are made. The controller has to be allowed to patch nodes.",
+      "Key of a taint to remove from a node once this driver has registered there, so that no pod starts before it. Add the taint where nodes are made; the controller has to be allowed to patch nodes.",
   },
   "lease-namespace": {
     form: "text",
@@ -65,15 +64,13 @@ export const clusterFlags: FlagTable = {
   "leader-election": {
     form: "switch",
     help:
-      "Serve only while this controller holds the Lease, so that several controllers may run and the others wait. Without it " +
-      "the Lease only decides which controller runs the loops, and only one controller may run.",
+      "Serve only while this controller holds the Lease, so that several controllers may run and the others wait. Without it only one controller may run.",
   },
   "lease-identity": {
     form: "text",
     fallback: "rds-csi",
     env: ["POD_NAME"],
-    help:
-      "Name of this controller in the Lease, for people; a random suffix follows it. Default is the pod's.",
+    help: "Name of this controller in the Lease, for people.",
   },
 };
 

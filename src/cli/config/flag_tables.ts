@@ -191,8 +191,7 @@ export const nodeFlags: FlagTable = {
   "topology": {
     form: "list",
     help:
-      "Topology segment of this node, as key=value: the node reaches the volumes of the routers of --config that " +
-      "have the same. Give every key that they have; without this flag the node reports no topology.",
+      "Topology segment of this node, as key=value: it reaches the volumes of the routers of --config that have the same. Give every key that they have.",
   },
   "max-volumes-per-node": {
     form: "integer",
@@ -221,17 +220,14 @@ export const nodeFlags: FlagTable = {
     form: "duration",
     most: 1_728_000_000,
     fallback: "0s",
-    help:
-      "How often a node has the file systems of its healthy, writable volumes tell the router what they do not use, one " +
-      "volume at a time; at least 1m, or 0s for never.",
+    help: "How often a node trims the file systems of its volumes; at least 1m, or 0s for never.",
   },
   "device-layer": {
     form: "text",
     choices: deviceLayers,
     fallback: "none",
     help:
-      "Whether volumes get a device-mapper map that lets writers wait while the router reboots, if their StorageClass " +
-      "does not set deviceLayer: auto if the kernel has dm-multipath, multipath always, none never.",
+      "Whether volumes whose StorageClass does not set deviceLayer get a map that lets writers wait while the router reboots: auto if the kernel has dm-multipath, multipath always, none never.",
   },
   "nqn-prefix": routerFlags["nqn-prefix"]!,
 };
@@ -249,8 +245,7 @@ export const serveFlags: FlagTable = {
     choices: ["block", "directory"],
     fallback: "block",
     help:
-      "What the volumes are: block volumes, or directories of one share that many nodes mount over NFS. Each kind is a CSI " +
-      "driver of its own.",
+      "What the volumes are: block volumes, or directories of one share over NFS. Each kind is a CSI driver of its own.",
   },
   "controller": { form: "switch", help: "Serve the controller; instead of --mode." },
   "node": { form: "switch", help: "Serve the node; instead of --mode." },
@@ -264,15 +259,13 @@ export const serveFlags: FlagTable = {
     form: "text",
     fallback: ":9809",
     help:
-      "Where to serve the status page at /, /status.json, /metrics, /healthz and /readyz over HTTP: host:port, [IPv6]:port, " +
-      "or :port for every IPv4 address; empty to disable.",
+      "Where to serve the status page at /, /status.json, /metrics, /healthz and /readyz: host:port, [IPv6]:port, or :port for every IPv4 address; empty to disable.",
   },
   "status-address": {
     form: "text",
     fallback: "",
     help:
-      "Where to serve the status page to other machines, in the form of --metrics-address. By default a controller " +
-      "serves it at --metrics-address to every machine, and a node only to its own machine.",
+      "Where to serve the status page to other machines, like --metrics-address. By default a controller serves it there to every machine, and a node only to its own.",
   },
   "driver-name": {
     form: "text",
@@ -288,7 +281,7 @@ export const serveFlags: FlagTable = {
     form: "text",
     fallback: "/var/lib/kubelet",
     env: ["RDS_KUBELET_PATH"],
-    help: "The kubelet's folder, for --register: its plugins_registry is where drivers are registered.",
+    help: "The kubelet's folder, for --register.",
   },
   "kubelet-endpoint": {
     form: "text",
@@ -306,7 +299,7 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: LOG_FORMATS,
     fallback: "json",
-    help: "Format of a log line: one JSON object, or text for people, which is logfmt.",
+    help: "Format of a log line: JSON, or text for people (logfmt).",
   },
   ...routerFlags,
   ...clusterFlags,
@@ -315,8 +308,7 @@ export const serveFlags: FlagTable = {
   "volume-metrics": {
     form: "switch",
     help:
-      "Export the kernel's counters of each staged volume's device: bytes, reads, writes and time, with the volume's id as a " +
-      "label, so that each volume adds series to Prometheus. Needs Linux 5.15.",
+      "Export the kernel's counters of each staged volume's device, with the volume's id as a label: each volume adds series to Prometheus. Needs Linux 5.15.",
   },
   ...legacyFlags,
 };
