@@ -75,7 +75,7 @@ function flagsPage(): string {
 
 Written by \`make docs\` from \`src/cli/config/flag_tables.ts\` and \`src/cli/config/cluster.ts\`. ${FLAG_DEFAULT_NOTE}
 
-After a flag are the form of its value, its default and its environment variable.
+After a flag are the form of its value (text without one), its default and its environment variable.
 
 ## rds-csi serve
 
@@ -132,8 +132,9 @@ function flagRows(flags: FlagTable): string {
     const names = [name, ...flag.aliases ?? []].map((one) => `\`--${one}\``).join(", ");
     const fallback = flag.fallback === undefined || flag.fallback === "" ? [] : [`\`${flag.fallback}\``];
     const env = flag.env?.map((name) => `\`${name}\``) ?? [];
-    const details = [flag.choices?.join("|") ?? flag.form, ...fallback, ...env];
-    return `- ${names} (${details.join(", ")}): ${flag.help}\n`;
+    const form = flag.choices?.join("|") ?? (flag.form === "text" ? undefined : flag.form);
+    const details = [...form === undefined ? [] : [form], ...fallback, ...env];
+    return `- ${names}${details.length === 0 ? "" : ` (${details.join(", ")})`}: ${flag.help}\n`;
   }).join("");
 }
 
