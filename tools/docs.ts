@@ -122,9 +122,11 @@ function without(flags: FlagTable, others: FlagTable): FlagTable {
   return Object.fromEntries(Object.entries(flags).filter(([name]) => !Object.hasOwn(others, name)));
 }
 
-/** Returns the flags of which the others have none with the same help. */
+/** Returns the flags of which the others have none with the same help, without `--json`. */
 function differing(flags: FlagTable, others: FlagTable): FlagTable {
-  return Object.fromEntries(Object.entries(flags).filter(([name, { help }]) => help !== others[name]?.help));
+  return Object.fromEntries(
+    Object.entries(flags).filter(([name, { help }]) => name !== "json" && help !== others[name]?.help),
+  );
 }
 
 function flagRows(flags: FlagTable): string {
