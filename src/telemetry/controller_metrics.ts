@@ -50,8 +50,8 @@ export const controllerMetrics = {
   },
   rds_csi_inventory_timestamp_seconds: {
     type: "gauge",
-    help: "Time of the reading that the totals of pools and volumes come from, by what was read: disks or " +
-      "snapshots; 0 before the first one. Only calls and the reconcile loop read them.",
+    help:
+      "Time of the reading that the totals of pools and volumes come from, by what was read: disks or snapshots; 0 before the first one.",
     labels: ["backend", "of"],
   },
   rds_csi_pool_mounted: {
@@ -63,7 +63,7 @@ export const controllerMetrics = {
   },
   rds_csi_pool_size_bytes: {
     type: "gauge",
-    help: "Size of the pool of a base path; several base paths may share one.",
+    help: "Size of the pool of a base path.",
     labels: ["backend", "base_path", "pool"],
   },
   rds_csi_pool_free_bytes: {
@@ -73,8 +73,8 @@ export const controllerMetrics = {
   },
   rds_csi_pool_promised_bytes: {
     type: "gauge",
-    help: "Space promised on the pool of a base path to disks of any owner and to snapshots: new volumes " +
-      "are made only while both together stay within its size times --overcommit.",
+    help:
+      "Space promised on the pool of a base path to disks of any owner and to snapshots, which may both reach its size times --overcommit.",
     labels: ["backend", "base_path", "pool", "to"],
   },
   rds_csi_volumes: {
@@ -210,8 +210,7 @@ type GaugeOfFolder =
 export const leaderMetrics = {
   rds_csi_leader: {
     type: "gauge",
-    help:
-      "Whether this controller leads: it runs the loops, and with --leader-election it is the one that serves.",
+    help: "Whether this controller leads.",
     labels: [],
   },
 } as const satisfies MetricTable;

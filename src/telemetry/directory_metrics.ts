@@ -12,12 +12,12 @@ export const directoryMetrics = {
   },
   rds_csi_share_free_bytes: {
     type: "gauge",
-    help: "Free space on the share, as it was read last. No quota holds a directory to its size.",
+    help: "Free space on the share, as it was read last.",
     labels: ["backend"],
   },
   rds_csi_directory_removals_pending: {
     type: "gauge",
-    help: "Deleted directories that wait for their removal, or are being removed.",
+    help: "Deleted directories that wait for their removal.",
     labels: ["backend"],
   },
 } as const satisfies MetricTable;

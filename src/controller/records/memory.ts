@@ -7,7 +7,7 @@ import { ExportsOff } from "./off_since.ts";
 
 /**
  * What a controller remembers of the volumes of one router, by their ids. None of it is believed: it only says what need not be
- * read, what must be awaited, and what may still come. docs/internals/architecture.md says when each is forgotten.
+ * read, what must be awaited, and what may still come. docs/internals/architecture.md has the reasons.
  */
 export class VolumeMemory {
   /** The changes that were sent, and that may still come. */
