@@ -212,15 +212,12 @@ of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi do
 
 Disks, files, subvolumes, exports and everything that the driver uses are as on a router. Beside them:
 
-- \`/user\`, \`/user/group\`, \`/user/ssh-keys\`: the policies ssh, read, write and policy, addresses, disabled users,
-  and that a key shuts the password out. Other policies allow nothing more.
-- \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing
-  degrades or rebuilds by itself.
-- \`/ip/firewall/filter\`, \`/ipv6/firewall/filter\`, \`/ipv6/settings\`, \`/disk/settings\` are kept and have no effect. There
-  are no rules at first.
+- \`/user\`, \`/user/group\`, \`/user/ssh-keys\`: the policies ssh, read, write and policy, addresses, and that a key shuts
+  the password out.
+- \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool.
+- \`/ip/firewall/filter\`, \`/ipv6/firewall/filter\`, \`/ipv6/settings\`, \`/disk/settings\` are kept and have no effect.
 - \`/ip/service\`: SSH's limit of sessions holds.
 - \`/system/package\`: changes count after \`apply-changes\`, which boots nothing.
-- \`/disk/print\` and \`/disk/print detail\` print for people as RouterOS 7.24 does; other menus one line an item.
 
 ## Requests to the control port
 
