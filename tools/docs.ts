@@ -44,7 +44,7 @@ const commandParts: readonly (readonly [title: string, flags: FlagTable, others:
   [
     "doctor",
     without(doctorFlags, routerFlags),
-    `${router} and [the node's](#the-node), none of which is required`,
+    `${router} and [the node's](#the-node), none of which is required, and \`--kind\``,
   ],
   ["describe [VOLUME]", describeFlags, node],
   ["describe pvc/NAMESPACE/NAME|pv/NAME", claimFlags, ofObjects],
@@ -69,7 +69,9 @@ const pages: Readonly<Record<string, string>> = {
 function flagsPage(): string {
   const shared = sharedFlags.map(([, flags]) => flags).reduce((all, flags) => ({ ...all, ...flags }), {});
   const own = commandParts.map(([title, flags, others]) =>
-    `## rds-csi ${title}\n\n${flagRows(differing(flags, shared))}\nAlso takes ${others}.\n`
+    `## rds-csi ${title}\n\n${
+      flagRows(differing(flags, { ...shared, kind: serveFlags["kind"]! }))
+    }\nAlso takes ${others}.\n`
   );
   return `# Flags
 

@@ -6,6 +6,9 @@ import type { Command, ExitName } from "../src/cli/io.ts";
 
 const exits = Object.keys(exitCodes) as ExitName[];
 
+/** Commands whose exit codes nobody asks for: those of every command hold. */
+const withoutCodes: readonly string[] = ["serve", "simulator", "demo", "permissions"];
+
 /** The page as Markdown. */
 export async function commandsPage(): Promise<string> {
   const all = await Promise.all(
@@ -19,12 +22,13 @@ export async function commandsPage(): Promise<string> {
   const rows = all.map(({ name, command, flags }) =>
     `- \`${name}\`${Object.hasOwn(flags, "json") ? " (`--json`)" : ""}: ${command.help}`
   );
-  const codes = all.filter(({ command }) => command.exits !== undefined).map(({ name, command }) => {
-    const own = exits.filter((exit) => meaning(command, exit) !== "");
-    return `- \`${name}\`: ${
-      own.map((exit) => `**${exitCodes[exit]}** ${meaning(command, exit)}`).join(" ")
-    }`;
-  });
+  const codes = all.filter(({ name, command }) => command.exits !== undefined && !withoutCodes.includes(name))
+    .map(({ name, command }) => {
+      const own = exits.filter((exit) => meaning(command, exit) !== "");
+      return `- \`${name}\`: ${
+        own.map((exit) => `**${exitCodes[exit]}** ${meaning(command, exit)}`).join(" ")
+      }`;
+    });
   return `# Commands
 
 Written by \`make docs\` from \`src/cli/commands.ts\`. \`rds-csi COMMAND --help\`, or \`-h\`, explains a command and its flags,

@@ -10,32 +10,32 @@ const labels = ["volume_id"] as const;
 export const volumeIoMetrics = {
   rds_csi_volume_read_bytes_total: {
     type: "counter",
-    help: "Bytes read from a staged volume's device.",
+    help: "Bytes read from a volume's device.",
     labels,
   },
   rds_csi_volume_written_bytes_total: {
     type: "counter",
-    help: "Bytes written to a staged volume's device.",
+    help: "Bytes written to it.",
     labels,
   },
   rds_csi_volume_reads_total: {
     type: "counter",
-    help: "Reads that a staged volume's device has ended.",
+    help: "Reads that it has ended.",
     labels,
   },
   rds_csi_volume_writes_total: {
     type: "counter",
-    help: "Writes that a staged volume's device has ended.",
+    help: "Writes that it has ended.",
     labels,
   },
   rds_csi_volume_read_seconds_total: {
     type: "counter",
-    help: "Total time of these reads; divided by their number, the time of one.",
+    help: "Total time of these reads.",
     labels,
   },
   rds_csi_volume_write_seconds_total: {
     type: "counter",
-    help: "Total time of these writes; divided by their number, the time of one.",
+    help: "Total time of these writes.",
     labels,
   },
 } as const satisfies MetricTable;
