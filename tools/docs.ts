@@ -207,8 +207,7 @@ function simulatorPage(): string {
   );
   return `# The simulated router
 
-Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` lists its flags; its behaviours are those
-of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi doctor --probe\`.
+Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` lists its flags; its behaviours are those of \`src/simulator/behaviours.ts\`.
 
 ## What works, and what is only kept
 
