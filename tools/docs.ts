@@ -109,7 +109,7 @@ at once, without secrets. The file has one key, \`routers\`: a list of at least 
 ${own.join("\n")}
 
 These keys stand for [flags](flags.md#the-router), with the same defaults; leave out the flags and their environment
-variables: ${ofFlags.join(", ")}. Every other flag stays a flag.
+variables: ${ofFlags.join(", ")}. 
 
 Every router needs \`name\`, \`address\`, \`hostKeys\`, and \`keyFile\` or \`passwordFile\`. Two of one address and port need
 folders apart from each other. Names of exports begin with \`--nqn-prefix\` on the default router, with
