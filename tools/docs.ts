@@ -27,7 +27,7 @@ import { complain, print } from "./print.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-/** Where a reader finds the flags that commands share, and those of the shared ones that a command may have. */
+/** The flags that commands share, by the section of the page that lists them. */
 const sharedFlags: readonly (readonly [title: string, flags: FlagTable])[] = [
   ["The router", routerFlags],
   ["The cluster", { ...clusterFlags, "driver-name": serveFlags["driver-name"]! }],

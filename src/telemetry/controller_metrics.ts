@@ -51,7 +51,8 @@ export const controllerMetrics = {
   rds_csi_inventory_timestamp_seconds: {
     type: "gauge",
     help:
-      "Time of the reading that the totals of pools and volumes come from, by what was read: disks or snapshots; 0 before the first one.",
+      "Time of the reading that the totals of pools and volumes come from, by what was read: disks or snapshots; " +
+      "0 before the first one.",
     labels: ["backend", "of"],
   },
   rds_csi_pool_mounted: {
@@ -74,7 +75,8 @@ export const controllerMetrics = {
   rds_csi_pool_promised_bytes: {
     type: "gauge",
     help:
-      "Space promised on the pool of a base path to disks of any owner and to snapshots, which may both reach its size times --overcommit.",
+      "Space promised on the pool of a base path to disks of any owner and to snapshots; new volumes are made " +
+      "while both stay within its size times --overcommit.",
     labels: ["backend", "base_path", "pool", "to"],
   },
   rds_csi_volumes: {

@@ -15,27 +15,27 @@ export const volumeIoMetrics = {
   },
   rds_csi_volume_written_bytes_total: {
     type: "counter",
-    help: "Bytes written to it.",
+    help: "Bytes written to a volume's device.",
     labels,
   },
   rds_csi_volume_reads_total: {
     type: "counter",
-    help: "Reads that it has ended.",
+    help: "Reads that a volume's device has ended.",
     labels,
   },
   rds_csi_volume_writes_total: {
     type: "counter",
-    help: "Writes that it has ended.",
+    help: "Writes that a volume's device has ended.",
     labels,
   },
   rds_csi_volume_read_seconds_total: {
     type: "counter",
-    help: "Total time of these reads.",
+    help: "Total time of a volume's reads.",
     labels,
   },
   rds_csi_volume_write_seconds_total: {
     type: "counter",
-    help: "Total time of these writes.",
+    help: "Total time of a volume's writes.",
     labels,
   },
 } as const satisfies MetricTable;

@@ -54,7 +54,8 @@ export const clusterFlags: FlagTable = {
   "startup-taint": {
     form: "text",
     help:
-      "Key of a taint to remove from a node once this driver has registered there, so that no pod starts before it. Add the taint where nodes are made; the controller has to be allowed to patch nodes.",
+      "Key of a taint to remove from a node once this driver has registered there, so that no pod starts before " +
+      "it. Add the taint where nodes are made; the controller has to be allowed to patch nodes.",
   },
   "lease-namespace": {
     form: "text",
@@ -64,7 +65,8 @@ export const clusterFlags: FlagTable = {
   "leader-election": {
     form: "switch",
     help:
-      "Serve only while this controller holds the Lease, so that several controllers may run and the others wait. Without it only one controller may run.",
+      "Serve only while this controller holds the Lease, so that several controllers may run and the others " +
+      "wait. Without it only one controller may run.",
   },
   "lease-identity": {
     form: "text",

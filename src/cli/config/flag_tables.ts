@@ -66,7 +66,8 @@ export const routerFlags: FlagTable = {
     form: "text",
     fallback: "default",
     help:
-      "Name of the router in StorageClasses, volume contexts and metrics. With --config: the router that a command is for.",
+      "Name of the router in StorageClasses, volume contexts and metrics. With --config: the router that a " +
+      "command is for.",
   },
   "base-path": {
     key: "basePaths",
@@ -102,7 +103,8 @@ export const routerFlags: FlagTable = {
     env: ["RDS_CLUSTER_ID"],
     help:
       "Id that marks this cluster's volumes, so that clusters can share a router. Never change it while volumes exist. " +
-      "hash:XXXXXXXX is the mark in the names of a lost cluster's files. In a cluster, rds-csi serve defaults to the uid of the namespace kube-system.",
+      "hash:XXXXXXXX is the mark in the names of a lost cluster's files. In a cluster, rds-csi serve defaults to " +
+      "the uid of the namespace kube-system.",
   },
   "known-node": {
     form: "list",
@@ -163,7 +165,8 @@ const auditFlags: FlagTable = {
     form: "duration",
     least: 3_600_000,
     help:
-      "Delete objects that have had no owner for this long, like `rds-csi audit --delete-older-than`; at least 1h. Default: delete nothing.",
+      "Delete objects that have had no owner for this long, like `rds-csi audit --delete-older-than`; at least " +
+      "1h. Default: delete nothing.",
   },
 };
 
@@ -191,7 +194,8 @@ export const nodeFlags: FlagTable = {
   "topology": {
     form: "list",
     help:
-      "Topology segment of this node, as key=value: it reaches the volumes of the routers of --config that have the same. Give every key that they have.",
+      "Topology segment of this node, as key=value: it reaches the volumes of the routers of --config that have " +
+      "the same. Give every key that they have.",
   },
   "max-volumes-per-node": {
     form: "integer",
@@ -227,7 +231,8 @@ export const nodeFlags: FlagTable = {
     choices: deviceLayers,
     fallback: "none",
     help:
-      "Whether volumes whose StorageClass does not set deviceLayer get a map that lets writers wait while the router reboots: auto if the kernel has dm-multipath, multipath always, none never.",
+      "Whether volumes whose StorageClass does not set deviceLayer get a map that lets writers wait while the " +
+      "router reboots: auto if the kernel has dm-multipath, multipath always, none never.",
   },
   "nqn-prefix": routerFlags["nqn-prefix"]!,
 };
@@ -245,7 +250,8 @@ export const serveFlags: FlagTable = {
     choices: ["block", "directory"],
     fallback: "block",
     help:
-      "What the volumes are: block volumes, or directories of one share over NFS. Each kind is a CSI driver of its own.",
+      "What the volumes are: block volumes, or directories of one share over NFS. Each kind is a CSI driver of " +
+      "its own.",
   },
   "controller": { form: "switch", help: "Serve the controller; instead of --mode." },
   "node": { form: "switch", help: "Serve the node; instead of --mode." },
@@ -258,14 +264,15 @@ export const serveFlags: FlagTable = {
   "metrics-address": {
     form: "text",
     fallback: ":9809",
-    help:
-      "Where to serve the status page at /, /status.json, /metrics, /healthz and /readyz: host:port, [IPv6]:port, or :port for every IPv4 address; empty to disable.",
+    help: "Where to serve the status page at /, /status.json, /metrics, /healthz and /readyz: host:port, " +
+      "[IPv6]:port, or :port for every IPv4 address; empty to disable.",
   },
   "status-address": {
     form: "text",
     fallback: "",
     help:
-      "Where to serve the status page to other machines, like --metrics-address. By default a controller serves it there to every machine, and a node only to its own.",
+      "Where to serve the status page to other machines, like --metrics-address. By default a controller serves " +
+      "it there to every machine, and a node only to its own.",
   },
   "driver-name": {
     form: "text",
@@ -308,7 +315,8 @@ export const serveFlags: FlagTable = {
   "volume-metrics": {
     form: "switch",
     help:
-      "Export the kernel's counters of each staged volume's device, with the volume's id as a label: each volume adds series to Prometheus. Needs Linux 5.15.",
+      "Export the kernel's counters of each staged volume's device, with the volume's id as a label: each volume " +
+      "adds series to Prometheus. Needs Linux 5.15.",
   },
   ...legacyFlags,
 };
