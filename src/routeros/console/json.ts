@@ -222,6 +222,12 @@ export class Row {
     return typeof value === "string" ? value : undefined;
   }
 
+  /** What `read` makes of a value of any type; undefined when it is missing. */
+  findAny<T>(key: string, read: (value: JsonValue) => T | undefined): T | undefined {
+    const value = this.#find(key);
+    return value === undefined ? undefined : read(value);
+  }
+
   /**
    * The largest number of bytes that a printed size may stand for: `50.0GiB` is at most 50.1 GiB. Undefined when it is
    * missing, or no size.
