@@ -218,6 +218,7 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 - \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool.
 - \`/ip/firewall/filter\`, \`/ipv6/firewall/filter\`, \`/ipv6/settings\`, \`/disk/settings\` are kept and have no effect.
 - \`/ip/service\`: SSH's limit of sessions holds.
+- \`/disk/btrfs/filesystem\`, and what drives report of themselves (SMART): shown, and changed by the control port alone.
 - \`/system/package\`: changes count after \`apply-changes\`, which boots nothing.
 
 ## Requests to the control port

@@ -53,6 +53,11 @@ export interface Behaviours extends Omit<RouterBehaviours, "limits" | "grow"> {
   readonly output: "plain" | "hostile";
   /** Whether `/file remove` removes a directory with everything in it, or refuses one that is not empty. */
   readonly directoryRemoval: "recursive" | "must-be-empty";
+  /**
+   * Which names of its hardware the router knows: all, none of SMART, or neither those nor members of arrays and
+   * `/disk/btrfs/filesystem`. An unknown name voids the whole line.
+   */
+  readonly hardwareNames: "all" | "no-smart" | "none";
   /** How `/disk add` treats a file whose size is not the given `file-size`. */
   readonly otherSize: "refused" | "kept" | "resized";
   /** The free space of a pool is printed in steps of so many bytes. */
@@ -78,6 +83,7 @@ export const defaultBehaviours: Behaviours = {
   duplicateSlot: "refused",
   output: "plain",
   directoryRemoval: "recursive",
+  hardwareNames: "all",
   otherSize: "refused",
   freeStep: 1,
 };
@@ -101,6 +107,7 @@ const readers: Readers<Behaviours> = {
   duplicateSlot: oneOf("refused", "renamed"),
   output: oneOf("plain", "hostile"),
   directoryRemoval: oneOf("recursive", "must-be-empty"),
+  hardwareNames: oneOf("all", "no-smart", "none"),
   otherSize: oneOf("refused", "kept", "resized"),
   freeStep: limit,
 };

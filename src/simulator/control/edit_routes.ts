@@ -14,6 +14,7 @@ import {
   type Routes,
   type Simulation,
 } from "./request.ts";
+import { filesystemNames } from "../menu/filesystem_menu.ts";
 import { Refusal } from "../refusal.ts";
 import type { Value } from "../value.ts";
 
@@ -33,6 +34,11 @@ export const editRoutes: Routes = {
   "DELETE /disks/…": {
     what: "Takes a disk's entry away; its file stays.",
     handle: deleteDisk,
+  },
+  "PATCH /filesystems/…": {
+    what: "Edits a Btrfs pool in `/disk/btrfs/filesystem` by its label: `devs` (`missing` for a lost one), " +
+      "`missing-devs`, `write-errors` (one a device) and its neighbours, `scrubbing`, `scrub-status` and theirs.",
+    handle: editFilesystem,
   },
   "POST /files": {
     what:
@@ -72,6 +78,27 @@ async function editDisk(request: Request, simulation: Simulation, slot: string):
   }
   disks.replace(changed);
   return shownDisk(simulation, changed.slot, 200);
+}
+
+/** Edits what is shown of a Btrfs file system; `null` takes an edit back. */
+async function editFilesystem(
+  request: Request,
+  { router, menus }: Simulation,
+  label: string,
+): Promise<Response> {
+  const menu = menus.get("disk/btrfs/filesystem");
+  if (menu?.byName(label) === undefined) {
+    throw new NotFound(`There is no Btrfs pool with the label ${label}.`);
+  }
+  const body = await readObject(request);
+  assertOnly(body, filesystemNames);
+  const edited: Record<string, Value> = { ...router.filesystems.get(label) };
+  for (const [name, value] of Object.entries(body)) {
+    if (value === null) delete edited[name];
+    else edited[name] = plainValue(value, name);
+  }
+  router.filesystems.set(label, edited);
+  return json(menu.byName(label)?.asValue());
 }
 
 function deleteDisk(_request: Request, { router }: Simulation, slot: string): Response {
@@ -285,7 +312,8 @@ function bytes(value: unknown, name: string): bigint {
 }
 
 function plainValue(value: unknown, name: string): Value {
+  if (Array.isArray(value)) return value.map((part) => plainValue(part, name));
   if (typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number" && Number.isSafeInteger(value)) return BigInt(value);
-  throw new BadRequest(`${name} must be a text, a whole number, true or false.`);
+  throw new BadRequest(`${name} must be a text, a whole number, true or false, or a list of them.`);
 }

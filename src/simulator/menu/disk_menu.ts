@@ -7,6 +7,7 @@ import {
   readRaidType,
   removeDisk,
 } from "../model/disk_operations.ts";
+import { isKnownName, knownOf, memberNames, smartNames } from "../model/drive_health.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
@@ -162,7 +163,8 @@ export class DiskMenu implements Menu {
 
   #rows(disks: readonly Disk[]): readonly Row[] {
     const properties: ReadonlyMap<string, ReadableProperty<Disk>> = byName(diskProperties(this.#router));
-    const reported = { ...readOnlyOf(this.#router.behaviours), extra: (disk: Disk) => disk.extra };
+    const { behaviours } = this.#router;
+    const reported = { ...readOnlyOf(behaviours), extra: (disk: Disk) => knownOf(disk.extra, behaviours) };
     return disks.map((disk) => new ItemRow(disk, properties, reported));
   }
 }
@@ -198,15 +200,16 @@ function diskProperties(router: Router): readonly ReadableProperty<Disk>[] {
     plain("compress", () => false, never),
     plain("sector-size", () => 512n, isFile),
     ...arrayProperties,
+    ...smartNames.map(seeded),
     ...(router.profile.vocabulary.rose ? [...exportProperties, ...fileProperties] : []),
-  ];
+  ].filter(({ name }) => isKnownName(name, router.behaviours));
 }
 
 /** Properties of an array; what only nested ones have comes with the item. */
 const arrayProperties: readonly ReadableProperty<Disk>[] = [
   ...["raid-type", "raid-device-count", "raid-max-component-size", "raid-chunk-size"].map(seeded),
   plain("raid-master", (disk) => disk.raidMaster, isMember),
-  ...["raid-role", "raid-member-failed", "raid-member-state"].map(seeded),
+  ...memberNames.map(seeded),
   plain("state", (disk) => disk.pool?.state),
   seeded("raid-uuid"),
 ];

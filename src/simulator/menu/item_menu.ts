@@ -2,7 +2,7 @@ import { parseId } from "../model/disk.ts";
 import { Refusal } from "../refusal.ts";
 import { spanOf } from "../timing.ts";
 import type { Menu, Row, Values, Verb } from "./menu.ts";
-import { byName, ItemRow, type ReadableProperty } from "./rows.ts";
+import { byName, ItemRow, type ReadableProperty, type ReadOnlyProperty } from "./rows.ts";
 
 /** The differences between menus of plain lists. */
 export interface Shape<Item extends { readonly id: number }> {
@@ -15,6 +15,8 @@ export interface Shape<Item extends { readonly id: number }> {
   items(): readonly Item[];
   /** Returns the name of an item. */
   nameOf(item: Item): string;
+  /** How `as-value` differs from the properties' values; undefined for not at all. */
+  reported?(): ReadOnlyProperty<Item>;
 }
 
 /** The changes of an item of such a list. */
@@ -35,7 +37,8 @@ export function makeItemMenu<Item extends { readonly id: number }>(
     if (item === undefined) throw Refusal.noSuchItemId();
     return item;
   };
-  const rowOf = (item: Item | undefined) => item === undefined ? undefined : new ItemRow(item, properties);
+  const made = (item: Item) => new ItemRow(item, properties, shape.reported?.());
+  const rowOf = (item: Item | undefined) => item === undefined ? undefined : made(item);
   const { add, import: load, set, remove } = changes;
   return {
     path,
@@ -44,7 +47,7 @@ export function makeItemMenu<Item extends { readonly id: number }>(
     verbs: () => shape.verbs,
     texts: () => shape.texts,
     properties: () => shape.properties,
-    rows: () => shape.items().map((item) => new ItemRow(item, properties)),
+    rows: () => shape.items().map(made),
     lookup: () => undefined,
     byId: (id) => rowOf(shape.items().find((item) => item.id === parseId(id))),
     byName: (name) => rowOf(shape.items().find((item) => shape.nameOf(item) === name)),

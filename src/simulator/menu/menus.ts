@@ -1,3 +1,4 @@
+import { filesystemMenu } from "./filesystem_menu.ts";
 import { firewallMenus } from "./firewall_menus.ts";
 import type { Menu, Menus } from "./menu.ts";
 import { Accounts, userMenus } from "./user_menus.ts";
@@ -17,6 +18,7 @@ export function makeMenus(router: Router, users: Users = new Users([])): Menus {
     settingsMenu("disk/settings", ["auto-smb-sharing", "auto-media-sharing"]),
     new FileMenu(router),
     new SubvolumeMenu(router),
+    filesystemMenu(router),
     ...systemMenus(router),
     packageMenu(router),
     serviceMenu(router),

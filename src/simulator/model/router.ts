@@ -3,9 +3,11 @@ import type { Behaviours } from "../behaviours.ts";
 import { behavioursOf, type Profile } from "../profile.ts";
 import { Refusal } from "../refusal.ts";
 import { Timing } from "../timing.ts";
+import type { RecordValue } from "../value.ts";
 import type { Backing } from "./backing.ts";
 import { type Disk, plainDisk, type PoolState } from "./disk.ts";
 import { DiskTable } from "./disks.ts";
+import { healthyMember } from "./drive_health.ts";
 import { type Exporter, Exports } from "./exports.ts";
 import { FileTable } from "./files.ts";
 import { mirror, stripe } from "./nested_arrays.ts";
@@ -120,6 +122,8 @@ export class Router {
   readonly delays: Delays = { copyMs: 0, deadMs: 0 };
   /** Whether the running command's new size has no effect. */
   ignoresResize = false;
+  /** What the control port has set of Btrfs file systems, by their labels. */
+  readonly filesystems = new Map<string, RecordValue>();
   /** Counts boots; what started before the last one does not go on. */
   boots = 1;
   #profile: Profile;
@@ -299,7 +303,7 @@ export class Router {
 
   #addDrives(master: string): void {
     const first = this.disks.list().filter((disk) => disk.type === "hardware").length + 1;
-    for (const number of [first, first + 1]) {
+    for (const [role, number] of [first, first + 1].entries()) {
       this.disks.add({
         ...plainDisk,
         slot: `nvme${number}`,
@@ -308,6 +312,7 @@ export class Router {
         interface: "PCIe 32GT/s x4",
         sizeBytes: defaultPoolBytes,
         raidMaster: master,
+        extra: healthyMember(role),
       });
     }
   }

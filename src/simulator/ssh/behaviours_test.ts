@@ -289,6 +289,22 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     ask: says(':put [/disk get "storage-pool" free]'),
     shows: { 1: "7301927047168\r\n", 1048576: "7301926748160\r\n" },
   },
+  hardwareNames: {
+    ask: async ({ say }) => {
+      const names = ["percentage-used", "raid-member-state"].map((name) =>
+        `:put [/disk get "nvme1" "${name}"]`
+      );
+      const answers = [];
+      for (const line of [...names, "/disk/btrfs/filesystem/print count-only"]) answers.push(await say(line));
+      return answers.map((answer) => answer.trim().replace(/ \(.*/, "")).join("; ");
+    },
+    shows: {
+      "all": "1; 0:in_sync; 1",
+      "no-smart": "input does not match any value of value-name; 0:in_sync; 1",
+      "none": "input does not match any value of value-name; input does not match any value of value-name; " +
+        "bad command name filesystem",
+    },
+  },
 };
 
 for (const [name, { ask, shows }] of Object.entries(demonstrations)) {

@@ -40,6 +40,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   subvolumeNames: ["nested", "flat"],
   subvolumeParent: ["free", "held"],
   freeStep: [1, 1 << 20],
+  hardwareNames: ["all", "none"],
 };
 
 /** Values with which a router is useless; in a mixture they would hide all other behaviours. */
