@@ -1,6 +1,7 @@
 import { controllerMetrics, leaderMetrics } from "../src/telemetry/controller_metrics.ts";
 import { directoryMetrics } from "../src/telemetry/directory_metrics.ts";
 import { grpcMetrics, processMetrics } from "../src/telemetry/driver_metrics.ts";
+import { hardwareMetrics } from "../src/telemetry/hardware_metrics.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { nodeMetrics, registrationMetrics } from "../src/telemetry/node_metrics.ts";
 import { routerMetrics } from "../src/telemetry/router_metrics.ts";
@@ -10,6 +11,7 @@ import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Calls": grpcMetrics,
   "Controllers": controllerMetrics,
+  "Controllers and their router's drives": hardwareMetrics,
   "Controllers of a cluster": leaderMetrics,
   "Controllers and their router": routerMetrics,
   "Controllers of shared directories": directoryMetrics,

@@ -12,6 +12,7 @@ import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import type { VolumeStore } from "../volume/ports/store.ts";
 import type { VolumeProjection } from "../volume/ports/projection.ts";
 import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
+import type { HardwareMemory } from "./hardware/memory.ts";
 import type { MisplacedVolumes } from "./misplaced.ts";
 import type { VolumeMemory } from "./records/memory.ts";
 import type { PromisedRoom } from "./volumes/promised_room.ts";
@@ -71,6 +72,8 @@ export interface ControllerDeps {
   readonly detachedNodes: DetachedNodes;
   readonly memory: VolumeMemory;
   readonly promised: PromisedRoom;
+  /** What is wrong with the router's arrays and drives, as far as this controller has read it. */
+  readonly hardware: HardwareMemory;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
   /** What owners of claims allow; undefined where there is no cluster to ask. */
   readonly consents?: FormatConsents | undefined;

@@ -90,7 +90,7 @@ export class EventRecorder implements ControllerEvents {
   }
 
   occurred(event: ControllerEvent): void {
-    if (event.kind === "audited" || event.kind === "inventory-read") return;
+    if (event.kind === "audited" || event.kind === "inventory-read" || event.kind === "hardware-read") return;
     if (this.#closing.signal.aborted) return;
     const text = eventText(event);
     const about = "about" in event ? event.about : event.volumeId;

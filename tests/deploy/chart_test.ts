@@ -137,6 +137,13 @@ for (const pairs of ["any", "kubevirt"]) {
   );
 }
 
+chartTest("the chart sets how often the controller reads the health of drives", () => {
+  const intervals = ["15m", "0s"].map((text) =>
+    configOf(driver("Deployment", `controller.healthInterval=${text}`)).healthIntervalMs
+  );
+  assert.deepEqual([configOf(driver("Deployment")).healthIntervalMs, ...intervals], [900_000, 900_000, 0]);
+});
+
 /** Returns the controller's cluster-wide permissions in the chart. */
 function controllerRules(...sets: string[]): readonly AccessRule[] | undefined {
   const objects = rendered({ sets }) as (KubernetesObject & {

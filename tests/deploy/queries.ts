@@ -4,6 +4,7 @@ import { GRPC_CODES } from "../../src/csi/server/grpc_status.ts";
 import { GrpcMetrics } from "../../src/telemetry/driver_metrics.ts";
 import { metricTables } from "../../tools/metric_tables.ts";
 import { MetricRegistry } from "../../src/telemetry/metrics.ts";
+import { hardwareReasons } from "../../src/volume/model/hardware.ts";
 import { auditKinds } from "../../src/volume/model/audit_kinds.ts";
 import { readDeployFile } from "./objects.ts";
 import { partsOf, type Selector } from "./promql.ts";
@@ -77,6 +78,7 @@ const labelValues: Readonly<Record<string, readonly string[]>> = {
   grpc_service: ["Controller", "Identity", "Node", "GroupController"].map((name) => `csi.v1.${name}`),
   kind: Object.keys(auditKinds),
   of: ["disks", "snapshots"],
+  reason: hardwareReasons,
   // Of a pool whose label is its own.
   volume_id: [""],
   alertname: chartAlerts().map(({ alert }) => alert),

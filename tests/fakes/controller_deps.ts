@@ -1,6 +1,7 @@
 import type { ControllerDeps, ControllerSettings } from "../../src/controller/deps.ts";
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { ImageCopies } from "../../src/controller/volumes/copies.ts";
+import { HardwareMemory } from "../../src/controller/hardware/memory.ts";
 import { VolumeMemory } from "../../src/controller/records/memory.ts";
 import { PromisedRoom } from "../../src/controller/volumes/promised_room.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
@@ -112,6 +113,7 @@ export function controllerDeps(
     pairs: anyPair,
     detachedNodes: unknownDetachedNodes,
     memory: new VolumeMemory(clock, false),
+    hardware: new HardwareMemory(clock),
     promised: new PromisedRoom(clock, all, isOnly),
     copies: new ImageCopies(clock),
     clusterView,

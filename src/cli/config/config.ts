@@ -95,6 +95,8 @@ export interface ServeConfig {
   /** The controller's cluster; undefined when there is none. */
   readonly cluster: ClusterConfig | undefined;
   readonly audit: AuditLoopSettings;
+  /** How often a controller reads the health of arrays and drives, in milliseconds; 0 never. */
+  readonly healthIntervalMs: number;
   readonly node: NodeConfig | undefined;
   /** Undefined where the driver does not register itself. */
   readonly registration: RegistrationConfig | undefined;
@@ -149,6 +151,7 @@ export function readServeConfig(
       : readDirectoryController(flags, cluster !== undefined),
     cluster,
     audit: readAudit(flags),
+    healthIntervalMs: readRareInterval(flags, "health-interval"),
     node: mode === "controller" ? undefined : readNode(flags, kind),
     registration: flags.switch("register") ? readRegistration(flags, mode) : undefined,
   };
@@ -256,7 +259,7 @@ export function readNode(flags: FlagValues, kind: DriverKind = "block"): NodeCon
     topology: readTopology(flags),
     deviceLayer: flags.text("device-layer") as DeviceLayer,
     ...readFencing(flags),
-    fstrimIntervalMs: readTrimInterval(flags),
+    fstrimIntervalMs: readRareInterval(flags, "fstrim-interval"),
   };
 }
 
@@ -304,12 +307,10 @@ function isPlainPath(path: string): boolean {
     path.split("/").every((part) => part !== ".." && part !== ".");
 }
 
-/** Trimming all the time would leave the routers no rest. */
-function readTrimInterval(flags: FlagValues): number {
-  const intervalMs = flags.durationMs("fstrim-interval");
-  if (intervalMs > 0 && intervalMs < 60_000) {
-    flags.problem("fstrim-interval", flags.text("fstrim-interval"), "0s, or at least 1m");
-  }
+/** Trimming or reading drives all the time would leave the routers no rest. */
+function readRareInterval(flags: FlagValues, name: "fstrim-interval" | "health-interval"): number {
+  const intervalMs = flags.durationMs(name);
+  if (intervalMs > 0 && intervalMs < 60_000) flags.problem(name, flags.text(name), "0s, or at least 1m");
   return intervalMs;
 }
 

@@ -26,13 +26,11 @@ const serve = (args: readonly string[], env: Environment = none) => readServeCon
 
 Deno.test("readServeConfig() has a default for everything except what only the operator can know", () => {
   assert.deepEqual(serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]), {
-    warnings: [],
-    cluster: undefined,
-    endpoint: "unix:///csi/csi.sock",
+    ...{ warnings: [], cluster: undefined, endpoint: "unix:///csi/csi.sock" },
     ...{ kind: "block", directories: undefined, driverName: "rds.csi.srvlab.io" },
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
     ...{ logLevel: "info", logFormat: "json", volumeMetrics: false },
-    audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },
+    ...{ audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined }, healthIntervalMs: 900_000 },
     routers: [{
       ...{ ids: VolumeIdPrefix.none, isDefault: true, topology: {} },
       router: {
@@ -225,6 +223,8 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...node, "--fence-interval", "41s"], "fence-settle-time"],
   [[...node, "--fence-settle-time", "89s"], "fence-settle-time"],
   [[...node, "--fstrim-interval", "59s"], "fstrim-interval"],
+  [[...controller, "--health-interval", "59s"], "health-interval"],
+  [[...controller, "--health-interval", "2h"], "health-interval"],
   // Longer than a timer can wait, it would be no interval at all.
   [[...node, "--fstrim-interval", "481h"], "fstrim-interval"],
   [[...controller, "--endpoint", "/var/lib/kubelet/a.sock", "--register"], "register"],

@@ -170,6 +170,18 @@ const auditFlags: FlagTable = {
   },
 };
 
+/** The flag of a controller's readings of arrays and drives. */
+const healthFlags: FlagTable = {
+  "health-interval": {
+    form: "duration",
+    most: 3_600_000,
+    fallback: "15m",
+    help:
+      "How often the leading controller reads the health of the router's arrays, drives and Btrfs pools; at least 1m, or 0s " +
+      "for never.",
+  },
+};
+
 /** Flags of every command on a node: the same as those of `rds-csi serve`. */
 export const nodeFlags: FlagTable = {
   "node-id": {
@@ -311,6 +323,7 @@ export const serveFlags: FlagTable = {
   ...routerFlags,
   ...clusterFlags,
   ...auditFlags,
+  ...healthFlags,
   ...nodeFlags,
   "volume-metrics": {
     form: "switch",

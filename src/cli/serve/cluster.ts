@@ -1,6 +1,7 @@
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
+import type { HardwareLoop } from "../../controller/hardware/loop.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { fixedNodes, type NodeDirectory } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
@@ -40,6 +41,7 @@ export interface ClusterPart {
   readonly store: VolumeStore;
   readonly boots: RouterBoots;
   readonly audits: Pick<AuditLoop, "run">;
+  readonly hardware: Pick<HardwareLoop, "run">;
   readonly ids: VolumeIdPrefix;
 }
 
@@ -152,10 +154,13 @@ export class ClusterSide {
   }
 
   /** Runs the loops of one router, so that one that does not answer delays only its own. */
-  async #runLoops({ deps, store, boots, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
+  async #runLoops(
+    { deps, store, boots, audits, hardware, ids }: ClusterPart,
+    signal: AbortSignal,
+  ): Promise<void> {
     const own = reconciledOfRouter(ids, this.#cluster.use);
     const loop = new ReconcileLoop({ ...deps, store }, own, this.#config.rounds, boots);
-    await Promise.all([loop.run(signal), audits.run(signal)]);
+    await Promise.all([loop.run(signal), audits.run(signal), hardware.run(signal)]);
   }
 
   async #latest(

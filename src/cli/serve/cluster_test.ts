@@ -62,8 +62,8 @@ Deno.test("a volume's claim is found by its handle, on a router with a name too"
     api.put(volumesPath, object);
     api.put(volumesPath, aPersistentVolume("pvc-2"));
     const { deps } = testController();
-    const audits = { run: (signal: AbortSignal) => ended(signal) };
-    side.start([{ ...ownPart(deps), audits, ids: new VolumeIdPrefix("nas2/") }]);
+    const loop = { run: (signal: AbortSignal) => ended(signal) };
+    side.start([{ ...ownPart(deps), audits: loop, hardware: loop, ids: new VolumeIdPrefix("nas2/") }]);
     const limit = AbortSignal.timeout(30_000);
     while (claimOf("pvc-2") === undefined) await systemClock.sleep(5, limit);
     assert.equal(claimOf("nas2/pvc-1"), "apps/claim-nas2/pvc-1");
@@ -90,8 +90,8 @@ Deno.test("a controller suspects others when it begins to lead, not when a lead 
       const { deps } = testController();
       let suspected = 0;
       deps.memory.inDoubt.suspectOthers = () => suspected++;
-      const audits = { run: (signal: AbortSignal) => ended(signal) };
-      side.start([{ ...ownPart(deps), audits, ids: VolumeIdPrefix.none }]);
+      const loop = { run: (signal: AbortSignal) => ended(signal) };
+      side.start([{ ...ownPart(deps), audits: loop, hardware: loop, ids: VolumeIdPrefix.none }]);
       const until = async (leads: boolean) => {
         const limit = AbortSignal.timeout(30_000);
         while ((side.lead!.refusal() === undefined) !== leads) await systemClock.sleep(5, limit);
@@ -119,8 +119,8 @@ Deno.test("the loops of one router withdraw an unwanted export though another ro
     }
     const { deps, store, clock } = testController();
     store.put(aDisk(aRecord({ epoch: { counter: 4, nonce: "0a0b0c0d" }, holders: [aHolder("node-1")] })));
-    const audits = { run: (signal: AbortSignal) => ended(signal) };
-    side.start([{ ...ownPart(deps), audits, ids: new VolumeIdPrefix("nas2/") }]);
+    const loop = { run: (signal: AbortSignal) => ended(signal) };
+    side.start([{ ...ownPart(deps), audits: loop, hardware: loop, ids: new VolumeIdPrefix("nas2/") }]);
     const limit = AbortSignal.timeout(30_000);
     while (store.disks.get("pvc-1")!.exported) {
       await clock.advance(60_000);

@@ -2,6 +2,7 @@ import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import { AuditLoop, type AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
+import { HardwareLoop } from "../../controller/hardware/loop.ts";
 import { RouterBoots } from "../../controller/reconcile/boots.ts";
 import { comparedStore } from "../../controller/reconcile/compared_store.ts";
 import { CountedReads } from "../../controller/reconcile/counted_reads.ts";
@@ -15,6 +16,7 @@ import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import type { HardwareReader } from "../../volume/ports/hardware.ts";
 import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -57,6 +59,8 @@ export interface ControllerAdapters extends RouterAdapters {
   /** Receives the lookup of volumes' claims, if there is a cluster. */
   readonly showClaims?: (claimOf: ClaimLookup) => void;
   readonly audit: AuditLoopSettings;
+  /** How often the leader reads the health of a router's arrays and drives, in milliseconds; 0 never. */
+  readonly healthIntervalMs: number;
   /** The view of the cluster, or a replacement for it. */
   readonly clusterView?: ClusterView | undefined;
 }
@@ -110,8 +114,9 @@ export async function openController(
     locks,
     ready: (context) => firstReady(opened.map((backend) => backend.ready), whileOpen(context)),
     start() {
-      if (side === undefined) { for (const { audits } of opened) audits.start(); }
-      else side.start(opened);
+      if (side === undefined) {
+        for (const { audits, hardware } of opened) [audits, hardware].forEach((one) => one.start());
+      } else side.start(opened);
       for (const backend of opened) backend.migrate();
     },
     async close() {
@@ -170,6 +175,7 @@ interface OpenBackend extends Router {
   readonly store: VolumeStore;
   readonly boots: RouterBoots;
   readonly audits: AuditLoop;
+  readonly hardware: HardwareLoop;
   ready(context: CallContext): Promise<void>;
   /** Migrates at the start what can be migrated. */
   migrate(): void;
@@ -211,7 +217,7 @@ async function openBackend(
   for (const events of routerEvents) events.load(() => router.load);
   const collaborators = { ...shared, misplaced, alone, ...cluster && { nodes: cluster.nodes } };
   const deps = controllerDeps(config, comparedStore(router, boots), adapters, adapters.log, collaborators);
-  const audits = new AuditLoop(deps, adapters.audit);
+  const loops = loopsOf(deps, router, adapters);
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
   return {
@@ -222,17 +228,29 @@ async function openBackend(
     deps,
     store: router,
     boots,
-    audits,
+    ...loops,
     ready: (context) => router.probe(context),
     migrate() {
       if (deps.clusterView !== undefined) migration = migrateOnceLeading(deps, lead, stop.signal);
     },
     async close() {
       stop.abort(new Error("the controller stops"));
-      await Promise.all([deps.copies.close(), audits.close(), migration]);
+      await Promise.all([deps.copies.close(), loops.audits.close(), loops.hardware.close(), migration]);
       reads.close();
       router.close();
     },
+  };
+}
+
+/** What only the leader does, from time to time. */
+function loopsOf(
+  deps: ControllerDeps,
+  router: HardwareReader,
+  { audit, healthIntervalMs }: ControllerAdapters,
+): Pick<OpenBackend, "audits" | "hardware"> {
+  return {
+    audits: new AuditLoop(deps, audit),
+    hardware: new HardwareLoop(deps, router, healthIntervalMs),
   };
 }
 

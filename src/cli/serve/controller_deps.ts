@@ -12,6 +12,7 @@ import {
 } from "../../volume/ports/cluster_ports.ts";
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { MisplacedVolumes } from "../../controller/misplaced.ts";
+import { HardwareMemory } from "../../controller/hardware/memory.ts";
 import { VolumeMemory } from "../../controller/records/memory.ts";
 import { PromisedRoom } from "../../controller/volumes/promised_room.ts";
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
@@ -76,6 +77,7 @@ export function controllerDeps(
     clock,
     random,
     memory: new VolumeMemory(clock, alone),
+    hardware: new HardwareMemory(clock),
     promised: new PromisedRoom(clock, config.settings, alone),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),

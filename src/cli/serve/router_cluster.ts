@@ -65,6 +65,7 @@ export function sharedWithRouter(
 function withPrefix(ids: VolumeIdPrefix, event: ControllerEvent): ControllerEvent {
   switch (event.kind) {
     case "audited":
+    case "hardware-read":
       return event;
     case "inventory-read":
       return { ...event, totals: totalsWithPrefix(ids, event.totals) };

@@ -163,7 +163,7 @@ Deno.test("events and locks go by handles", () => {
   const shared = {
     events: {
       occurred: (event: ControllerEvent) => {
-        if (event.kind === "audited") reported.push(event.kind);
+        if (event.kind === "audited" || event.kind === "hardware-read") reported.push(event.kind);
         else if (event.kind === "inventory-read") {
           const { volumes, folders } = event.totals;
           reported.push(volumes.map(({ id }) => id), folders.map(({ pool }) => pool?.labelTakenBy));
@@ -178,6 +178,7 @@ Deno.test("events and locks go by handles", () => {
   events.occurred({ kind: "out-of-space", about: "pvc-1", message: "" });
   events.occurred({ kind: "out-of-space", about: claim, message: "" });
   events.occurred({ kind: "audited", counts: new Map() });
+  events.occurred({ kind: "hardware-read", read: undefined });
   const volume = {
     ...{ id: "pvc-1", sizeBytes: 1n, basePath: "/pool/csi", holders: [], exported: false },
     ...{ migrating: false, epoch: 0 },
@@ -190,7 +191,7 @@ Deno.test("events and locks go by handles", () => {
   const totals = { folders, volumes: [volume], withSnapshots: false };
   events.occurred({ kind: "inventory-read", totals, atMs: 0 });
   const prefixed = [["nas2/pvc-1"], ["nas2/pvc-1", undefined, undefined]];
-  assert.deepEqual(reported, ["nas2/pvc-1", "nas2/pvc-1", claim, "audited", ...prefixed]);
+  assert.deepEqual(reported, ["nas2/pvc-1", "nas2/pvc-1", claim, "audited", "hardware-read", ...prefixed]);
   locks.take(["pvc-1"], "a call");
   const release = own.tryTake(["pvc-1"], "the loop");
   assert.ok(release !== undefined, "the other router's volume is another one");

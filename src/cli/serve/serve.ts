@@ -259,6 +259,7 @@ async function openControllerOf(
     cluster: config.cluster,
     driverName: config.driverName,
     audit: config.audit,
+    healthIntervalMs: config.healthIntervalMs,
   };
   return await openController(config.routers, given);
 }

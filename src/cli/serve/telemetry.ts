@@ -14,13 +14,14 @@ import {
 } from "../../telemetry/http.ts";
 import type { ServeConfig } from "../config/config.ts";
 import type { Logger } from "../../telemetry/log.ts";
+import { HardwareMetrics } from "../../telemetry/hardware_metrics.ts";
 import { MetricRegistry } from "../../telemetry/metrics.ts";
 import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
 import { type RouterEvents, RouterMetrics } from "../../telemetry/router_metrics.ts";
 import { type ClaimLookup, type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
 import { StatusStore } from "../../telemetry/status/status_store.ts";
 import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
-import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import type { ControllerEvent, ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { fanOut, unheard } from "../../volume/ports/event_listener.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
@@ -140,7 +141,8 @@ class ServedTelemetry implements Telemetry {
     const { controller } = this.#board;
     const claimOf = (handle: string) => controller.claimOf(handle);
     const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend, claimOf);
-    return fanOut(metrics, controller.router(backend));
+    const hardware = new HardwareMetrics(this.#registry, backend);
+    return fanOut<ControllerEvent>(metrics, hardware, controller.router(backend));
   }
 
   directoryEvents(backend: string): DirectoryEvents {

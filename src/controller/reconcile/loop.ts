@@ -3,6 +3,7 @@ import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
+import { poolOf } from "../../volume/model/ids.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { runLimited } from "../../async/deadline.ts";
@@ -34,6 +35,9 @@ const soonMs = 10_000;
 /** In how many rounds the health of all volumes is looked at once: it takes several commands. */
 const cyclesPerHealth = 5;
 
+/** The most volumes in use for which the fault of an array or a drive is reported; the alert is about all. */
+const maxEndangered = 50;
+
 /** What a controller does on and on while it is the one that leads: one round after the other, each of one look. */
 export class ReconcileLoop {
   readonly #deps: ControllerDeps;
@@ -45,6 +49,8 @@ export class ReconcileLoop {
   #isSettled = true;
   /** What was told of each volume that is not well. */
   #unwell: ReadonlyMap<string, string> = new Map();
+  /** The volumes in use above an array or a drive with a fault, of those that are told of it. */
+  #endangered: ReadonlySet<string> = new Set();
   /** Volumes that wait for a node without the driver, by volume and node: in how many rounds each was seen. */
   #waiting: ReadonlyMap<string, number> = new Map();
   /** The last boot after which nothing was left that could be taken over. */
@@ -109,6 +115,7 @@ export class ReconcileLoop {
     const attachments = await this.#readCluster(context);
     this.#deps.projection.showAll(reading.turn, reading.volumes);
     for (const volume of reading.volumes) this.#reportOverdue(volume);
+    this.#endangered = this.#chooseEndangered(reading.volumes);
     this.#reportWaiting(attachments);
     const compared = (isComplete: boolean) => this.#boots.compared(boot, isComplete);
     await this.#reconciler.pass(reading, attachments, context, compared);
@@ -185,9 +192,19 @@ export class ReconcileLoop {
     }
   }
 
+  /** Whoever was told stays among them: nobody else is to be told that such a volume is healthy again. */
+  #chooseEndangered(volumes: readonly OwnedVolume[]): ReadonlySet<string> {
+    const above = volumes.filter(({ stored, record }) =>
+      (record.holders.length > 0 || this.#endangered.has(stored.id)) &&
+      this.#deps.hardware.faultsBelow(poolOf(stored.imagePath)).length > 0
+    ).map(({ stored }) => stored.id);
+    const isKnown = (id: string) => this.#endangered.has(id);
+    return new Set([...above.filter(isKnown), ...above.filter((id) => !isKnown(id))].slice(0, maxEndangered));
+  }
+
   /** Tells of what is other than the last time. */
   async #readHealth(context: CallContext): Promise<void> {
-    const unwell = await listVolumeHealth(this.#deps, context);
+    const unwell = await listVolumeHealth(this.#deps, context, this.#endangered);
     const report = (volumeId: string, problems: readonly HealthProblem[]) =>
       this.#deps.events.occurred({ kind: "health", volumeId, problems });
     const now = new Map(unwell.map(({ id, problems }) => [id, problems.map(({ reason }) => reason).join()]));

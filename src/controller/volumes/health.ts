@@ -1,6 +1,6 @@
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
-import { judgeHealth, type RouterBoot } from "../../volume/rules/health.ts";
+import { judgeHealth, type RouterBoot, withHardware } from "../../volume/rules/health.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -10,7 +10,8 @@ import { importedImage, ownFiles } from "../inventory.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * What is wrong with one volume; nothing when it is healthy. One command; two when it was imported.
+ * What is wrong with one volume; nothing when it is healthy. One command; two when it was imported. What is known of arrays
+ * and drives comes from memory.
  *
  * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when it is there and
  * has no record to judge it by; unavailable when its absence proves nothing
@@ -28,7 +29,10 @@ export async function getVolumeHealth(
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
   const health = judgeHealth({ ...view, volumes }, cluster, basePaths, bootOf(call, askedMs, view))
     .find((one) => one.id === id);
-  if (health !== undefined) return health;
+  if (health !== undefined) {
+    const faults = view.volume === undefined ? [] : call.hardware.faultsBelow(poolOf(view.volume.imagePath));
+    return { ...health, problems: withHardware(health.problems, faults) };
+  }
   if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
   else if (view.foreign === undefined) assertVolumeGone(deps, id, view);
   throw notFound("find", id);
@@ -57,27 +61,41 @@ async function readWithFiles(call: ControllerCall, id: string, filePrefix: strin
 }
 
 /**
- * The volumes of this cluster that something is wrong with, ordered by id. Two commands; twice as many when there are any.
+ * The volumes of this cluster that something is wrong with, ordered by id. Two commands; twice as many when there are any
+ * with more than the faults of arrays and drives, which come from memory.
  *
+ * @param among the only volumes for which such faults count @default {all}
  * @throws {VolumeError} unavailable while it cannot be told: after a boot, or with a pool not mounted that shows no disks
  */
 export async function listVolumeHealth(
   deps: ControllerDeps,
   context: CallContext,
+  among?: ReadonlySet<string>,
 ): Promise<readonly VolumeHealth[]> {
   const call = { ...deps, context };
   const first = await judgeAll(call);
-  if (first.length === 0) return [];
-  // Disks and files are two looks: what was made, grown or deleted between them seems sick, once.
-  const seen = new Set(first.flatMap(({ id, problems }) => problems.map(({ reason }) => `${id} ${reason}`)));
-  const again = await judgeAll(call);
-  return again.map(({ id, problems }) => ({
-    id,
-    problems: problems.filter(({ reason }) => seen.has(`${id} ${reason}`)),
-  })).filter(({ problems }) => problems.length > 0);
+  const health = first.some(({ problems }) => problems.length > 0)
+    ? inBoth(first, await judgeAll(call))
+    : first;
+  return health.map(({ id, pool, problems }) => {
+    const faults = pool === undefined || among?.has(id) === false ? [] : deps.hardware.faultsBelow(pool);
+    return { id, problems: withHardware(problems, faults) };
+  }).filter(({ problems }) => problems.length > 0);
 }
 
-async function judgeAll(call: ControllerCall): Promise<readonly VolumeHealth[]> {
+/** A volume with the pool of its disk; undefined where only the image is left. */
+type JudgedVolume = VolumeHealth & { readonly pool: string | undefined };
+
+/** Disks and files are two looks: what was made, grown or deleted between them seems sick, once. */
+function inBoth(first: readonly JudgedVolume[], again: readonly JudgedVolume[]): JudgedVolume[] {
+  const seen = new Set(first.flatMap(({ id, problems }) => problems.map(({ reason }) => `${id} ${reason}`)));
+  return again.map((volume) => ({
+    ...volume,
+    problems: volume.problems.filter(({ reason }) => seen.has(`${volume.id} ${reason}`)),
+  }));
+}
+
+async function judgeAll(call: ControllerCall): Promise<readonly JudgedVolume[]> {
   const { basePaths, cluster, settleMs } = call.settings;
   const askedMs = call.clock.now();
   const inventory = await call.store.inventory(call.context);
@@ -93,5 +111,6 @@ async function judgeAll(call: ControllerCall): Promise<readonly VolumeHealth[]> 
     basePaths,
     bootOf(call, askedMs, inventory),
   );
-  return health.filter((one) => one.problems.length > 0);
+  const pools = new Map(inventory.volumes.map(({ id, imagePath }) => [id, poolOf(imagePath)]));
+  return health.map((one) => ({ ...one, pool: pools.get(one.id) }));
 }

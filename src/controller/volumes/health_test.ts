@@ -172,3 +172,34 @@ Deno.test("a router that answers late is not taken for one that has restarted", 
   };
   assert.deepEqual(await listVolumeHealth(deps, context), []);
 });
+
+Deno.test("volumes above a critical fault of a drive are degraded, without another command", async () => {
+  const { deps, store, clock } = testController();
+  store.put(aDisk(aRecord()));
+  store.put(aDisk(aRecord(), { id: "pvc-2" }));
+  const fault = { severity: "critical", slot: "nvme1", pools: ["pool"], message: "it is bad" } as const;
+  deps.hardware.keep([
+    { ...fault, reason: "DriveReadOnly" },
+    { ...fault, reason: "ArrayUnsound" },
+    { ...fault, reason: "MemberFailed", pools: ["other"] },
+    { ...fault, reason: "DriveWorn", severity: "warning" },
+  ]);
+  const both = ["PoolDegraded", "DriveFailing"];
+  assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), both);
+  assert.deepEqual(store.calls.map((call) => call.method), ["view"]);
+  store.calls.length = 0;
+  const all = await listVolumeHealth(deps, context);
+  assert.deepEqual(all.map((one) => [one.id, ...reasonsOf(one)]), [["pvc-1", ...both], ["pvc-2", ...both]]);
+  assert.equal(store.calls.length, 2);
+  const some = await listVolumeHealth(deps, context, new Set(["pvc-2"]));
+  assert.deepEqual(some.map(({ id }) => id), ["pvc-2"]);
+  store.pools = store.pools.map((pool) => ({ ...pool, state: "degraded" }));
+  const [first] = await listVolumeHealth(deps, context);
+  assert.deepEqual(reasonsOf(first!), both, "once");
+  await clock.advance(3 * 3_600_000);
+  assert.deepEqual(
+    reasonsOf(await getVolumeHealth(deps, "pvc-1", context)),
+    ["PoolDegraded"],
+    "too old a reading",
+  );
+});

@@ -51,8 +51,9 @@ interface Link {
   readonly id: number;
   readonly connection: SshConnection;
   running: number;
-  /** The number of long requests among them. */
+  /** The number of long requests among them, and of those that nothing depends on. */
   long: number;
+  aside: number;
   /** Whether any command ended properly on it: only then is it replaced at once when it ends. */
   useful: boolean;
   /** Set after a refused channel until one is free or the delay is over. */
@@ -77,7 +78,7 @@ interface Link {
  * connections and answers no command. Commands that run by then run on, and the end of one closes the breaker.
  *
  * Long requests, such as copying a file, share the connection and get few of its channels. Their silence counts only
- * when one outlasts its own time limit.
+ * when one outlasts its own time limit, and that of a request aside never: see `ExecRequest.aside`.
  *
  * A request is sent at most once: only one that certainly never left (no connection, no channel) is sent again. A
  * request whose call ends while it waits is never sent; one whose call ends while it runs gives up its channel.
@@ -143,7 +144,7 @@ export class Session {
    *   ends first; if it was running, its outcome is unknown
    */
   run(request: ExecRequest): Promise<ExecReply> {
-    const refusal = endOf(request.context.signal) ?? this.refusal(isLong(request));
+    const refusal = endOf(request.context.signal) ?? this.refusal(isLong(request) || isAside(request));
     if (refusal !== undefined) return Promise.reject(refusal);
     const onEnd = (ended: Pending) => {
       this.#queue.remove(request.key, ended);
@@ -183,7 +184,8 @@ export class Session {
 
   /** Whether a request may test if the router is back: the delay is over, and no other request is doing it. */
   #mayTry(): boolean {
-    return this.#state !== "backing-off" && this.#queue.size === 0 && (this.#link?.running ?? 0) === 0;
+    const { running, aside } = this.#link ?? { running: 0, aside: 0 };
+    return this.#state !== "backing-off" && this.#queue.size === 0 && running === aside;
   }
 
   #pump(): void {
@@ -191,7 +193,7 @@ export class Session {
     const link = this.#link;
     if (this.#state !== "ready" || link === undefined) return;
     while (link.running < this.#options.maxChannels && link.resume === undefined) {
-      const pending = this.#queue.shift(({ request }) => !isLong(request) || link.long < maxLong);
+      const pending = this.#queue.shift(({ request }) => mayGo(request, link));
       if (pending === undefined) return;
       const reason = this.#reasonAgainst(pending, link);
       if (reason === undefined) void this.#send(link, pending);
@@ -229,7 +231,7 @@ export class Session {
   #opened(connection: SshConnection): void {
     if (this.#state === "closed") return connection.close();
     const id = ++this.#connections;
-    const link: Link = { id, connection, running: 0, long: 0, useful: false, resume: undefined };
+    const link: Link = { id, connection, running: 0, long: 0, aside: 0, useful: false, resume: undefined };
     this.#link = link;
     this.#enter("ready");
     void connection.closed.then((reason) => this.#lost(link, reason));
@@ -269,6 +271,8 @@ export class Session {
     const { clock, commandTimeoutMs, lingerMs } = this.#options;
     const { timeoutMs = commandTimeoutMs } = pending.request;
     const long = isLong(pending.request) ? 1 : 0;
+    const aside = isAside(pending.request) ? 1 : 0;
+    const isWatched = long + aside === 0;
     const sentMs = clock.monotonicMs();
     const controller = new AbortController();
     let timedOut = false;
@@ -276,7 +280,9 @@ export class Session {
     pending.giveUp = () => {
       if (controller.signal.aborted) return;
       // A long command may not react until it is done; the router seems frozen only when the command overran its time.
-      if (long === 0 || timedOut) cancelLinger = clock.timer(lingerMs, () => link.connection.close());
+      if (isWatched || timedOut && aside === 0) {
+        cancelLinger = clock.timer(lingerMs, () => link.connection.close());
+      }
       controller.abort();
     };
     const cancelTimeout = clock.timer(timeoutMs, () => {
@@ -285,15 +291,17 @@ export class Session {
     });
     link.running++;
     link.long += long;
+    link.aside += aside;
     this.#breaker.tries();
-    if (long === 0) this.#silence.sent();
+    if (isWatched) this.#silence.sent();
     pending.sentMs = sentMs;
     pending.request.onSent?.();
     const end = await link.connection.exec(pending.request.command, controller.signal);
     link.running--;
     link.long -= long;
-    if (isAnswered(end)) this.#silence.answered(long === 0);
-    else if (long === 0) this.#silence.gaveUp();
+    link.aside -= aside;
+    if (isAnswered(end)) this.#silence.answered(isWatched);
+    else if (isWatched) this.#silence.gaveUp();
     cancelTimeout();
     cancelLinger();
     pending.giveUp = undefined;
@@ -384,6 +392,15 @@ export class Session {
 
 function isLong(request: ExecRequest): boolean {
   return request.timeoutMs !== undefined;
+}
+
+function isAside(request: ExecRequest): boolean {
+  return request.aside === true;
+}
+
+/** Whether there is a channel for a request besides those for all. */
+function mayGo(request: ExecRequest, { long, aside }: Link): boolean {
+  return isAside(request) ? aside === 0 : !isLong(request) || long < maxLong;
 }
 
 function isOverlong(end: ExecEnd): boolean {

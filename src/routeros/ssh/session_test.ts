@@ -257,3 +257,37 @@ Deno.test("Session never sends a long request to test whether the router is back
   assert.equal((await run("c", long)).ended, true);
   session.close();
 });
+
+Deno.test("Session leaves the connection alone when a command aside hangs for good, and sends no second one", async () => {
+  const { session, ssh, run, clock, breaker, states } = bench();
+  ssh.router = (text) => text.includes("aside") ? new Promise(() => {}) : ended("answered");
+  const failure = rejectsWith(run("aside", { aside: true, context: fakeCall(clock, 20_000) }), "deadline");
+  await clock.advance(20_000);
+  await failure;
+  await clock.advance(60_000);
+  assert.equal((await run("other")).output, "answered");
+  const again = rejectsWith(run("aside", { aside: true, context: fakeCall(clock, 20_000) }), "deadline");
+  await clock.advance(20_000);
+  await again;
+  assert.deepEqual([breaker, states, ssh.attempts], [[], ["connecting", "ready"], 1]);
+  assert.deepEqual(ssh.commands, [`/test name="aside"`, `/test name="other"`]);
+  session.close();
+});
+
+Deno.test("Session tests whether a frozen router is back although a command aside hangs", async () => {
+  const { session, ssh, run, clock, breaker } = bench();
+  ssh.router = (text, signal) => text.includes("aside") ? new Promise(() => {}) : frozen(text, signal);
+  const aside = rejectsWith(run("aside", { aside: true, context: fakeCall(clock, 20_000) }), "deadline");
+  const first = run("first", { context: fakeCall(clock) });
+  const end = first.then(() => {}, () => {});
+  await clock.advance(20_000);
+  await aside;
+  assert.deepEqual(breaker, ["open"]);
+  await rejectsWith(run("aside", { aside: true }), "unavailable", /has answered no command/);
+  await clock.advance(11_000);
+  await end;
+  ssh.router = () => ended("answered");
+  assert.equal((await run("second")).output, "answered");
+  assert.equal(breaker.at(-1), "closed");
+  session.close();
+});

@@ -16,12 +16,14 @@ import type {
   VolumeView,
   Wanted,
 } from "../../volume/model/inventory.ts";
+import type { HardwareReader, RouterHardware } from "../../volume/ports/hardware.ts";
 import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
 import { type Answer, Exchange, type ExchangeOptions, type Question } from "../console/exchange.ts";
 import { assertSupported, parseResource, type RouterInfo } from "../console/router_info.ts";
 import type { RouterObserver } from "../ssh/observer.ts";
+import { arraysQuery, filesystemsQuery, hardwareQuery, parseFilesystems, parseHardware } from "./hardware.ts";
 import { listDisksInParts, listFilesInParts } from "./paged_lists.ts";
 import {
   allDisksQuery,
@@ -54,7 +56,7 @@ export interface RouterReaderOptions extends ExchangeOptions {
  * The half of a router's `VolumeStore` that only reads. It remembers what every answer says about the router: its version,
  * and how long it is up.
  */
-export class RouterReader {
+export class RouterReader implements HardwareReader {
   protected readonly exchange: Exchange;
   protected readonly observer: RouterObserver | undefined;
   readonly #options: Pick<ExchangeOptions, "clock" | "session">;
@@ -172,6 +174,25 @@ export class RouterReader {
     const queries = [poolsQuery, uncleanArraysQuery, resourceQuery];
     const answer = await this.exchange.ask({ kind: "pool-health", key: "", queries, context });
     return withUnsoundArrays(this.#disksOf(answer), answer.frames[1]!);
+  }
+
+  /** See `HardwareReader.hardware()`. */
+  async hardware(context: CallContext): Promise<RouterHardware> {
+    const answer = await this.#askAside([hardwareQuery, resourceQuery], context) ??
+      await this.#askAside([arraysQuery, resourceQuery], context);
+    const disks = answer && parseHardware(answer.frames[0]!);
+    const upMs = answer && this.readResource(answer);
+    const hasBtrfs =
+      disks?.some(({ filesystem, mountPoint }) => filesystem === "btrfs" && mountPoint !== undefined) ??
+        this.#pools.some(({ filesystem }) => filesystem === "btrfs");
+    const listed = hasBtrfs ? await this.#askAside([filesystemsQuery], context) : undefined;
+    return { disks, filesystems: listed && parseFilesystems(listed.frames[0]!), upMs };
+  }
+
+  /** The answer to what nothing depends on; undefined when the router refuses, or its answer is lost. */
+  async #askAside(queries: readonly Fragment[], context: CallContext): Promise<Answer | undefined> {
+    const question = { kind: "hardware", key: "hardware", queries, context, aside: true };
+    return (await this.exchange.exec([], question)).answer;
   }
 
   /** See `VolumeStore.files()`. */

@@ -2,6 +2,7 @@ import { counted } from "../../volume/model/counted.ts";
 import type { PoolTotals } from "../../volume/model/totals.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { ago, badge, duration, type Html, markup, pager, problemList, table } from "./html.ts";
+import { hardwareBlock } from "./hardware_section.ts";
 import type { ControllerStatus, FolderStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
 
 /** The sections of a controller: its volumes, and each of its routers. */
@@ -29,6 +30,7 @@ ${
       ? markup`<p class="quiet">Nobody has looked at all disks yet: the next call or round does.</p>`
       : folders.map(folderBlock)
   }
+${hardwareBlock(router.hardware, nowMs)}
 <p class="quiet">${auditLine(router, nowMs)}</p>
 </section>`;
 }

@@ -1,4 +1,5 @@
 import type { FolderTotals, VolumeTotals } from "../../volume/model/totals.ts";
+import type { JudgedHardware } from "../../volume/model/hardware.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 
 /** Facts about a driver from its configuration. None of them is a secret. */
@@ -65,6 +66,8 @@ export interface RouterStatus {
   readonly readAtMs: number | undefined;
   /** From the last read; promises to snapshots are from the last read of those. */
   readonly folders: readonly FolderStatus[];
+  /** Its arrays and drives; undefined before they were read, and if another controller reads them. */
+  readonly hardware: JudgedHardware | undefined;
   /** The findings of the last audit, by kind; undefined before there was one, and if another controller makes them. */
   readonly audit: { readonly atMs: number; readonly found: Readonly<Record<string, number>> } | undefined;
 }

@@ -2,6 +2,7 @@ import type { AuditKind } from "../../volume/model/audit_kinds.ts";
 import type { ControllerEvent, ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { eventText } from "../../volume/rules/event_text.ts";
 import type { FolderTotals, Totals } from "../../volume/model/totals.ts";
+import type { JudgedHardware } from "../../volume/model/hardware.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { IdentifiedRouter, RouterEvents, RouterLoad } from "../router_metrics.ts";
 import { Latencies } from "./recent.ts";
@@ -15,6 +16,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
   readonly #latencies = new Latencies();
   readonly #unwell = new Map<string, readonly HealthProblem[]>();
   #audit: RouterStatus["audit"];
+  #hardware: JudgedHardware | undefined;
   #session: { state: string; sinceMs: number; reason: string | undefined };
   #breaker: { state: string; sinceMs: number; cause: string | undefined };
   #router: IdentifiedRouter | undefined;
@@ -60,6 +62,10 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
 
   occurred(event: ControllerEvent): void {
     if (event.kind === "audited") return this.#keepAudit(event.counts);
+    if (event.kind === "hardware-read") {
+      this.#hardware = event.read;
+      return;
+    }
     if (event.kind === "inventory-read") return this.#keepTotals(event.totals, event.atMs);
     const { type, reason, message } = eventText(event);
     const volumeId = "volumeId" in event ? event.volumeId : undefined;
@@ -115,6 +121,7 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
         const { labelTakenBy } = folder.pool ?? {};
         return labelTakenBy === undefined ? folder : { ...folder, labelClaim: claimOf(labelTakenBy) };
       }),
+      hardware: this.#hardware,
       audit: this.#audit,
     };
   }

@@ -80,19 +80,26 @@ export interface HardwareReading {
   readonly filesystems?: readonly BtrfsFilesystem[] | undefined;
 }
 
+/** The kinds of faults. */
+export const hardwareReasons = [
+  "ArrayUnsound",
+  "MemberFailed",
+  "BtrfsDeviceMissing",
+  "DriveUnreliable",
+  "DriveReadOnly",
+  "DriveWarning",
+  "DriveSpareLow",
+  "DriveWorn",
+  "DriveHot",
+  "ErrorsRose",
+] as const;
+
+/** One of them. */
+export type HardwareReason = typeof hardwareReasons[number];
+
 /** A fault of an array, a drive or a Btrfs file system. */
 export interface HardwareFinding {
-  readonly reason:
-    | "ArrayUnsound"
-    | "MemberFailed"
-    | "BtrfsDeviceMissing"
-    | "DriveUnreliable"
-    | "DriveReadOnly"
-    | "DriveWarning"
-    | "DriveSpareLow"
-    | "DriveWorn"
-    | "DriveHot"
-    | "ErrorsRose";
+  readonly reason: HardwareReason;
   /** With a critical one the volumes on its pools are degraded. */
   readonly severity: "critical" | "warning";
   /** Slot of the array or drive; the mounted disk of a Btrfs file system with a lost device. */
@@ -103,4 +110,11 @@ export interface HardwareFinding {
   readonly pools: readonly string[];
   /** What is wrong, for people, with slot, model and serial. */
   readonly message: string;
+}
+
+/** A reading with its faults, and when it was made (`Clock.now()`). */
+export interface JudgedHardware {
+  readonly reading: HardwareReading;
+  readonly findings: readonly HardwareFinding[];
+  readonly atMs: number;
 }

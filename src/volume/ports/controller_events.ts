@@ -1,5 +1,6 @@
 import type { EventListener } from "./event_listener.ts";
 import type { AuditKind } from "../model/audit_kinds.ts";
+import type { JudgedHardware } from "../model/hardware.ts";
 import type { Totals } from "../model/totals.ts";
 import type { HealthProblem } from "../model/health.ts";
 
@@ -69,6 +70,8 @@ export type ControllerEvent =
    * no audits any more, and its last findings are out of date.
    */
   | { readonly kind: "audited"; readonly counts: ReadonlyMap<AuditKind, number> | undefined }
+  /** The router's arrays and drives were read; without a reading this controller reads them no more. */
+  | { readonly kind: "hardware-read"; readonly read: JudgedHardware | undefined }
   /** The totals of an inventory that was read for another purpose, at that time (`Clock.now()`). */
   | { readonly kind: "inventory-read"; readonly totals: Totals; readonly atMs: number };
 

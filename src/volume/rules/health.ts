@@ -1,4 +1,5 @@
 import type { HealthProblem, HealthStatus, VolumeHealth } from "../model/health.ts";
+import type { HardwareFinding, HardwareReason } from "../model/hardware.ts";
 import { isVolumeId, poolOf } from "../model/ids.ts";
 import { usesOwnImage } from "../model/sources.ts";
 import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
@@ -131,9 +132,34 @@ function imageProblems(stored: StoredVolume, { pools, files }: Images, ownImage:
 
 function poolProblems(pool: Pool): HealthProblem[] {
   const reason = describeUnsoundPool(pool);
-  return reason === undefined
-    ? []
-    : [problem("DEGRADED", "PoolDegraded", `the pool's array has a fault: ${reason}`)];
+  return reason === undefined ? [] : [poolDegraded(`the pool's array has a fault: ${reason}`)];
+}
+
+function poolDegraded(message: string): HealthProblem {
+  return problem("DEGRADED", "PoolDegraded", message);
+}
+
+/** The faults of what the pool lies on that endanger it, but its redundancy. */
+const failures: readonly HardwareReason[] = ["DriveUnreliable", "DriveReadOnly"];
+
+/**
+ * The problems of a volume, and those that the critical faults of drives and arrays below its pool are. A pool that is
+ * degraded anyhow is so once.
+ */
+export function withHardware(
+  problems: readonly HealthProblem[],
+  faults: readonly HardwareFinding[],
+): readonly HealthProblem[] {
+  if (faults.length === 0) return problems;
+  const messages = (isFailure: boolean) =>
+    faults.filter(({ reason }) => failures.includes(reason) === isFailure).map(({ message }) => message);
+  const [degraded, failing] = [messages(false), messages(true)];
+  const isKnown = problems.some(({ reason }) => reason === "PoolDegraded");
+  return [
+    ...problems,
+    ...degraded.length === 0 || isKnown ? [] : [poolDegraded(degraded.join("; "))],
+    ...failing.length === 0 ? [] : [problem("DEGRADED", "DriveFailing", failing.join("; "))],
+  ];
 }
 
 function exportProblems(volume: OwnedVolume): HealthProblem[] {

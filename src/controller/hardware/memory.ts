@@ -1,0 +1,33 @@
+import type { HardwareFinding } from "../../volume/model/hardware.ts";
+import type { Clock } from "../../volume/ports/system.ts";
+
+/** How long a reading says something about the present, in milliseconds: longer than the longest interval between two. */
+export const freshMs = 2 * 3_600_000;
+
+/** The faults of the router's hardware by the last reading; calls ask nobody. */
+export class HardwareMemory {
+  readonly #clock: Pick<Clock, "now">;
+  #last: { readonly findings: readonly HardwareFinding[]; readonly atMs: number } | undefined;
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  /** Keeps the faults of a reading that was made now. */
+  keep(findings: readonly HardwareFinding[]): void {
+    this.#last = { findings, atMs: this.#clock.now() };
+  }
+
+  /** Forgets them: nobody reads any more. */
+  forget(): void {
+    this.#last = undefined;
+  }
+
+  /** The critical faults below a pool, by its mount point; none when the last reading is too old. */
+  faultsBelow(pool: string): readonly HardwareFinding[] {
+    if (this.#last === undefined || this.#clock.now() - this.#last.atMs > freshMs) return [];
+    return this.#last.findings.filter(({ severity, pools }) =>
+      severity === "critical" && pools.includes(pool)
+    );
+  }
+}
