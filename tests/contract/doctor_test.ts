@@ -165,6 +165,7 @@ practiceTest(
         "firewall ok",
         "clock ok",
         "pool ok",
+        "drives ok",
         "base-path ok",
         "share ok",
         "disks ok",
@@ -442,7 +443,7 @@ practiceTest("doctor goes on behind a question that the router refuses", async (
   const examined = await practice.examine();
   assert.equal(complaintOf(examined, "package").state, "problem");
   assert.equal(complaintOf(examined, "clock").state, "warning");
-  assert.equal(examined.findings.length, 15);
+  assert.equal(examined.findings.length, 16);
 });
 
 practiceTest(

@@ -246,6 +246,15 @@ const trials: Readonly<Record<string, Trial>> = {
     changes: [],
     mended: (_, printed) => Promise.resolve(assert.match(printed, /state="degraded"/)),
   },
+  btrfsLook: {
+    spoil: (scene) =>
+      scene.control("PATCH", "/filesystems/storage-pool-fs", { devs: ["storage-pool", "missing"] }),
+    find: complaintOf("drives"),
+    entry: () => routerFixes.btrfsLook(),
+    looks: true,
+    changes: [],
+    mended: (_, printed) => Promise.resolve(assert.match(printed, /MISSING-DEVS.*devs=storage-pool;missing/)),
+  },
   labelLook: {
     spoil: (scene) =>
       scene.control("POST", "/disks", {

@@ -1,8 +1,11 @@
+import { limitCall } from "../../async/deadline.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import { Exchange } from "../../routeros/console/exchange.ts";
 import type { Session } from "../../routeros/ssh/session.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
+import type { HardwareReading } from "../../volume/model/hardware.ts";
 import type { Inventory } from "../../volume/model/inventory.ts";
 import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
@@ -16,16 +19,21 @@ interface RouterClientOptions {
   readonly context: CallContext;
 }
 
+/** How long the router may take to report the health of its drives, in milliseconds: a dying one may keep it busy. */
+const hardwareMs = 20_000;
+
 /** Sends commands to a router over one session. */
 export class RouterClient {
   readonly #exchange: Exchange;
   readonly #store: RouterVolumeStore;
   readonly #context: CallContext;
+  readonly #clock: Clock;
 
   constructor(options: RouterClientOptions) {
     this.#exchange = new Exchange(options);
     this.#store = new RouterVolumeStore(options);
     this.#context = options.context;
+    this.#clock = options.clock;
   }
 
   /**
@@ -67,6 +75,17 @@ export class RouterClient {
    */
   inventory(): Promise<Inventory> {
     return this.#store.inventory(this.#context);
+  }
+
+  /**
+   * Arrays, drives and Btrfs file systems, see `HardwareReader`.
+   *
+   * @throws {VolumeError} unavailable when the router cannot be asked
+   */
+  async hardware(): Promise<HardwareReading> {
+    const late = new VolumeError("unavailable", `the router did not answer within ${hardwareMs / 1000} s`);
+    using limited = limitCall(this.#clock, this.#context, hardwareMs, late);
+    return await this.#store.hardware(limited.context);
   }
 }
 

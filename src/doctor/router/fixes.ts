@@ -127,6 +127,7 @@ export const routerFixes = {
   poolLook: (slot = ""): Fix => ({
     commands: [slot === "" ? "/disk/print detail" : `/disk/print detail where slot~${quoted(slot)}`],
   }),
+  btrfsLook: (): Fix => ({ commands: ["/disk/btrfs/filesystem/print detail"] }),
   labelLook: (label: string): Fix => ({
     commands: [`/disk/print detail where fs-label=${quoted(label)}`],
   }),

@@ -3,6 +3,7 @@ import { type FindingListener, problem, warning } from "../../volume/model/findi
 import { policyCheck, sessionsCheck } from "./access.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { clockCheck, packageCheck, versionCheck } from "./software.ts";
+import { drivesCheck } from "./drives.ts";
 import { firewallCheck } from "./firewall.ts";
 import { poolsCheck } from "./pools.ts";
 import { sharesCheck } from "./shares.ts";
@@ -17,6 +18,7 @@ export const routerChecks: readonly RouterCheck[] = [
   firewallCheck,
   clockCheck,
   poolsCheck,
+  drivesCheck,
   basePathsCheck,
   sharesCheck,
   disksCheck,

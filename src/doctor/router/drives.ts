@@ -1,0 +1,40 @@
+import type { HardwareFinding, HardwareReading } from "../../volume/model/hardware.ts";
+import { judgeHardware } from "../../volume/rules/hardware.ts";
+import { type Finding, fine, type Fix, problem, warning } from "../../volume/model/finding.ts";
+import { routerFixes } from "./fixes.ts";
+import type { RouterCheck } from "./check.ts";
+
+const drivesName = "drives";
+
+/** Checks what the router reports of arrays, drives and Btrfs file systems. A router that reports nothing is no fault. */
+export const drivesCheck: RouterCheck = {
+  name: drivesName,
+  essential: false,
+  run: async (router) => judgeDrives(await router.hardware()),
+};
+
+/** One finding for each fault; the state of an array below a mounted pool is that of the pool, which has a check of its own. */
+export function judgeDrives(reading: HardwareReading): Finding[] {
+  const faults = judgeHardware(undefined, reading)
+    .filter(({ reason, pools }) => reason !== "ArrayUnsound" || pools.length === 0);
+  return faults.length > 0 ? faults.map(judged) : [fine(drivesName, described(reading))];
+}
+
+function judged(finding: HardwareFinding): Finding {
+  const judge = finding.severity === "critical" ? problem : warning;
+  const pools = finding.pools.map((pool) => `/${pool}`).join(", ");
+  return judge(drivesName, pools === "" ? finding.message : `${pools}: ${finding.message}`, fixFor(finding));
+}
+
+function fixFor({ reason, slot }: HardwareFinding): Fix {
+  return reason === "BtrfsDeviceMissing" ? routerFixes.btrfsLook() : routerFixes.poolLook(slot);
+}
+
+function described({ disks }: HardwareReading): string {
+  if (disks === undefined) return "the router does not report the health of its drives";
+  const drives = disks.filter(({ kind }) => kind !== "raid");
+  const reporting = drives.filter(({ usedPercent, sparePercent, celsius, warnings }) =>
+    [usedPercent, sparePercent, celsius, warnings].some((value) => value !== undefined)
+  );
+  return `${drives.length} drives and partitions, of which ${reporting.length} report their health; no fault is known`;
+}
