@@ -1,0 +1,167 @@
+import { isVolumeId, parentFolder } from "../model/ids.ts";
+import { volumeOfImage } from "../model/layout.ts";
+import type { StoredFile, StoredVolume } from "../model/inventory.ts";
+import {
+  describePlate,
+  formatPlate,
+  type NamePlate,
+  type ObjectName,
+  parsePlates,
+  platesFolder,
+  type StoredPlate,
+} from "../model/name_plates.ts";
+import { parseSnapshots } from "../model/snapshots.ts";
+import { judgeOwnership } from "./ownership.ts";
+
+/** The most plates that are written. */
+export const maxPlates = 2_000;
+/** The most folders that are made and removed at once. */
+export const maxPlateChanges = 20;
+
+/** The input of {@linkcode planPlates}. */
+export interface PlateView {
+  /** Hash of the cluster's id. */
+  readonly cluster: string;
+  readonly basePaths: readonly string[];
+  /** Every file-backed disk of the router. */
+  readonly disks: readonly StoredVolume[];
+  /** The plates, with their folders. */
+  readonly files: readonly StoredFile[];
+  /** What the cluster calls its volumes and snapshots. */
+  readonly names: readonly ObjectName[];
+}
+
+/** The folders that are to be made and removed. */
+export interface PlatePlan {
+  /** Paths in the order in which they are made. */
+  readonly add: readonly string[];
+  /** Plates of an earlier name: the present ones are there. */
+  readonly replaced: readonly string[];
+  /** Plates of ids that neither the cluster nor a disk has. Images and snapshots may be left. */
+  readonly idle: readonly StoredPlate[];
+  /** Folders without plates, which nothing needs. */
+  readonly empty: readonly string[];
+  /** Whether there are more names than plates may be. */
+  readonly isOverLimit: boolean;
+}
+
+/** What differs between the plates and the cluster. A plate is missing at most while another one has its place. */
+export function planPlates(view: PlateView): PlatePlan {
+  const { cluster, basePaths, disks, files, names } = view;
+  const plates = parsePlates(files, cluster, basePaths);
+  const wanted = wantedPlates(view);
+  const shown = new Set(plates.map(({ path }) => nameOf(path)));
+  const missing = [...wanted].filter(([text]) => !shown.has(text)).map(([, { path }]) => path);
+  const room = Math.max(0, maxPlates - plates.length);
+  const folders = basePaths.map((base) => `${base}/${platesFolder(cluster)}`);
+  const isThere = (folder: string) => files.some(({ path }) => path === folder);
+  const used = new Set([...wanted.values()].map(({ path }) => parentFolder(path)));
+  const add = missing.toSorted().slice(0, Math.min(room, maxPlateChanges));
+  const made = folders.filter((folder) =>
+    !isThere(folder) && add.some((path) => parentFolder(path) === folder)
+  );
+  const named = new Set(names.map(({ id }) => id));
+  const slots = new Set(disks.map(({ id }) => id));
+  const incomplete = new Set(
+    [...wanted].filter(([text]) => !shown.has(text)).map(([, { id }]) => id),
+  );
+  const wantedIds = new Set([...wanted.values()].map(({ id }) => id));
+  const removable = plates.filter(({ isFull, path }) => !isFull && !wanted.has(nameOf(path)));
+  return {
+    add: [...made, ...add].slice(0, maxPlateChanges),
+    replaced: removable.filter(({ id }) => wantedIds.has(id) && !incomplete.has(id)).map(({ path }) => path),
+    idle: removable.filter(({ id }) => !named.has(id) && !slots.has(id)),
+    empty: folders.filter((folder) =>
+      isThere(folder) && !used.has(folder) && !files.some(({ path }) => path.startsWith(`${folder}/`))
+    ),
+    isOverLimit: missing.length > room,
+  };
+}
+
+/** The plates that should be there, by their names; those of the volumes in the base folder of their image. */
+function wantedPlates(
+  { cluster, basePaths, disks, names }: PlateView,
+): ReadonlyMap<string, { readonly id: string; readonly path: string }> {
+  const byId = new Map(disks.map((disk) => [disk.id, disk]));
+  const wanted = new Map<string, { readonly id: string; readonly path: string }>();
+  for (const name of names) {
+    const disk = byId.get(name.id);
+    if (isVolumeId(name.id) && (disk === undefined || !isOwn(disk, cluster))) continue;
+    const text = formatPlate(name);
+    if (text === undefined) continue;
+    const base = basePaths.find((base) => disk?.imagePath.startsWith(`${base}/`)) ?? basePaths[0];
+    if (base !== undefined) {
+      wanted.set(text, { id: name.id, path: `${base}/${platesFolder(cluster)}/${text}` });
+    }
+  }
+  return wanted;
+}
+
+/** Whether the cluster may have the disk: one with a record of its own or a damaged one, or one of the legacy driver. */
+function isOwn(disk: StoredVolume, cluster: string): boolean {
+  const { state } = judgeOwnership(disk, cluster);
+  return state === "owned" || state === "damaged" || state === "earlier-driver";
+}
+
+/** Those of the plates of whose id nothing is left among the cluster's files. */
+export function plateLeftovers(
+  plates: readonly StoredPlate[],
+  files: readonly StoredFile[],
+  cluster: string,
+): readonly string[] {
+  const left = new Set([
+    ...files.flatMap(({ path }) => {
+      const own = path.split("/").find((name) => name.includes(`.${cluster}`));
+      return [own?.slice(0, own.indexOf(".")) ?? volumeOfImage(path, cluster) ?? ""];
+    }),
+    // A volume of which only snapshots are left is somebody's still.
+    ...parseSnapshots(files).flatMap(({ id, source }) => [id, source]),
+  ]);
+  return plates.filter(({ id }) => !left.has(id)).map(({ path }) => path);
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** What is known of a volume or a snapshot by the plates of its id. */
+export type PlateVerdict = { readonly plate: NamePlate } | {
+  /** Why nothing can be rebuilt, for people. */
+  readonly reason: string;
+};
+
+/**
+ * What the plates of each id say. Any doubt rebuilds nothing: a cut plate, two names of one id, and a claim that two volumes
+ * had, one of which the reclaim policy Retain has kept.
+ */
+export function judgePlates(plates: readonly NamePlate[]): ReadonlyMap<string, PlateVerdict> {
+  const different = new Map(plates.map((plate) => [keyOf(plate), plate])).values();
+  const all = [...different];
+  const volumes = all.filter(({ id, isCut }) => isVolumeId(id) && !isCut);
+  const claims = Map.groupBy(volumes, describePlate);
+  const byId = Map.groupBy(all, ({ id }) => id);
+  return new Map([...byId].map(([id, own]) => [id, judge(own, claims)]));
+}
+
+function judge(own: readonly NamePlate[], claims: ReadonlyMap<string, readonly NamePlate[]>): PlateVerdict {
+  const plate = own[0]!;
+  if (own.length > 1) {
+    return { reason: `it has ${own.length} name plates: ${own.map(describeWhole).join(", ")}` };
+  }
+  if (plate.isCut) return { reason: `its name plate is cut: ${describePlate(plate)}` };
+  const sharers = isVolumeId(plate.id) ? claims.get(describePlate(plate)) ?? [] : [];
+  const rivals = new Set(sharers.map(({ id }) => id).filter((id) => id !== plate.id));
+  if (rivals.size === 0) return { plate };
+  return {
+    reason: `the claim ${describePlate(plate)} is on the name plate of ${[...rivals].join(", ")} too`,
+  };
+}
+
+/** Two plates may differ in nothing but the class. */
+function describeWhole(plate: NamePlate): string {
+  return `${describePlate(plate)} of ${plate.className === "" ? "no class" : `the class ${plate.className}`}`;
+}
+
+function keyOf({ id, namespace, name, className, isCut }: NamePlate): string {
+  return [id, namespace, name, className, isCut].join(" ");
+}

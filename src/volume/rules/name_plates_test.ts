@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { aDisk, aRecord, testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
+import type { StoredFile } from "../model/inventory.ts";
+import {
+  formatPlate,
+  type NamePlate,
+  type ObjectName,
+  parsePlates,
+  platesFolder,
+} from "../model/name_plates.ts";
+import { judgePlates, maxPlateChanges, maxPlates, planPlates, plateLeftovers } from "./name_plates.ts";
+
+const plates = `${testBase}/${platesFolder(testCluster)}`;
+const folder = (path: string): StoredFile => ({ path, directory: true, sizeBytes: 0n });
+const nameOf = (id: string, name = `claim-of-${id}`): ObjectName => ({
+  id,
+  namespace: "default",
+  name,
+  className: "rds-ext4",
+});
+const pathOf = (name: ObjectName) => `${plates}/${formatPlate(name)!}`;
+const shown = (...names: ObjectName[]) => [folder(plates), ...names.map((name) => folder(pathOf(name)))];
+const disks = (...ids: string[]) =>
+  ids.map((id) => aDisk(aRecord({}), { id, imagePath: `${testBase}/${id}.img` }));
+
+function plan(
+  { names = [], files = [], ids = ["a-1", "b-1"], basePaths = [testBase] }: {
+    names?: readonly ObjectName[];
+    files?: readonly StoredFile[];
+    ids?: readonly string[];
+    basePaths?: readonly string[];
+  },
+) {
+  return planPlates({ cluster: testCluster, basePaths, disks: disks(...ids), files, names });
+}
+
+Deno.test("planPlates() makes the folder and a plate for each volume that has a disk and a claim", () => {
+  const names = [nameOf("a-1"), nameOf("b-1"), nameOf("not-there")];
+  const { add, replaced, idle } = plan({ names });
+  assert.deepEqual(add, [plates, pathOf(names[0]!), pathOf(names[1]!)]);
+  assert.deepEqual([replaced, idle], [[], []]);
+  assert.deepEqual(plan({ names, files: shown(names[0]!, names[1]!) }).add, []);
+});
+
+Deno.test("planPlates() makes none for another cluster's disk, and puts each into the base folder of its image", () => {
+  const names = [nameOf("a-1"), nameOf("b-1"), nameOf("c-1")];
+  const fast = aDisk(aRecord({}), { id: "b-1", imagePath: "/fast/csi/b-1.img" });
+  const imported = aDisk(aRecord({}), { id: "c-1", imagePath: "/elsewhere/c.img" });
+  const foreign = aDisk(aRecord({}), { id: "a-1", comment: "a person's disk" });
+  const { add } = planPlates({
+    cluster: testCluster,
+    basePaths: [testBase, "/fast/csi"],
+    disks: [foreign, fast, imported],
+    files: [],
+    names,
+  });
+  const fastPlates = `/fast/csi/${platesFolder(testCluster)}`;
+  assert.deepEqual(add, [plates, fastPlates, `${fastPlates}/${formatPlate(names[1]!)}`, pathOf(names[2]!)]);
+});
+
+Deno.test("planPlates() makes plates for volumes of the legacy driver, taken over or not, and for imported ones", () => {
+  const legacy = ["0f8fad5b-d9cb-469f-a165-70867728950e", "1f8fad5b-d9cb-469f-a165-70867728950e"].map((
+    uuid,
+  ) => `pvc-${uuid}`);
+  const [before, taken] = legacy.map((id) =>
+    aDisk(aRecord(), { id, imagePath: `${testBase}/${id}.img`, exportNqn: `${testPrefix}:${id}` })
+  );
+  const imported = aDisk(aRecord({ source: "i:0123456789abcdef" }), {
+    id: "films",
+    imagePath: "/pool/films.img",
+  });
+  const disks = [{ ...before!, comment: "" }, taken!, imported];
+  const names = disks.map(({ id }) => nameOf(id));
+  const { add } = planPlates({ cluster: testCluster, basePaths: [testBase], disks, files: [], names });
+  assert.deepEqual(add, [plates, ...names.map(pathOf).toSorted()]);
+});
+
+Deno.test("planPlates() removes the plate of an earlier claim only once the present one is there", () => {
+  const [before, after] = [nameOf("a-1", "prime-0123"), nameOf("a-1", "photos")];
+  const first = plan({ names: [after], files: shown(before) });
+  assert.deepEqual([first.add, first.replaced], [[pathOf(after)], []]);
+  const second = plan({ names: [after], files: shown(before, after) });
+  assert.deepEqual([second.add, second.replaced], [[], [pathOf(before)]]);
+});
+
+Deno.test("planPlates() keeps the plate of a volume that no PersistentVolume names while its disk is there", () => {
+  const before = nameOf("a-1");
+  assert.deepEqual(plan({ files: shown(before) }), {
+    ...{ add: [], replaced: [], idle: [], empty: [], isOverLimit: false },
+  });
+  assert.deepEqual(plan({ files: shown(before), ids: [] }).idle.map(({ id }) => id), ["a-1"]);
+  // Its disk comes late.
+  assert.deepEqual(plan({ names: [before], files: shown(before), ids: [] }).idle, []);
+});
+
+Deno.test("planPlates() never removes a plate in which a person has put something", () => {
+  const [before, after] = [nameOf("a-1", "x"), nameOf("a-1", "y")];
+  const note = { path: `${pathOf(before)}/note.txt`, directory: false, sizeBytes: 1n };
+  const { replaced, idle } = plan({ names: [after], files: [...shown(before, after), note] });
+  assert.deepEqual([replaced, idle], [[], []]);
+  assert.deepEqual(plan({ files: [...shown(before), note], ids: [] }).idle, []);
+});
+
+Deno.test("planPlates() makes at most 20 at once, and none beyond 2,000", () => {
+  const ids = Array.from({ length: maxPlates + 1 }, (_, at) => `v-${String(at).padStart(4, "0")}`);
+  const names = ids.map((id) => nameOf(id));
+  const first = plan({ names: names.slice(0, 30), ids });
+  assert.equal(first.add.length, maxPlateChanges);
+  assert.equal(first.isOverLimit, false);
+  const last = plan({ names, ids, files: shown(...names.slice(0, maxPlates)) });
+  assert.deepEqual([last.add, last.isOverLimit], [[], true]);
+});
+
+Deno.test("planPlates() names the folder that nothing needs any more", () => {
+  assert.deepEqual(plan({ files: shown(), ids: [] }).empty, [plates]);
+  assert.deepEqual(plan({ files: shown(), names: [nameOf("a-1")] }).empty, []);
+  assert.deepEqual(plan({ files: shown(nameOf("a-1")) }).empty, []);
+});
+
+Deno.test("plateLeftovers() keeps the plates of ids with an image, a snapshot, or a volume's snapshots", () => {
+  const snapshot = `snap-${"0a".repeat(14)}`;
+  const legacy = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+  const names = ["image-1", "copy-1", "source-1", snapshot, legacy, "gone-1"].map((id) => nameOf(id));
+  const files = [
+    folder(`${testBase}/image-1.${testCluster}`),
+    folder(`${testBase}/copy-1.${testCluster}.img.0a0b0c0d.part`),
+    { path: `${testBase}/${snapshot}.source-1.abc.n.${testCluster}.img`, directory: false, sizeBytes: 1n },
+    { path: `${testBase}/${legacy}.img`, directory: false, sizeBytes: 1n },
+  ];
+  const idle = parsePlates(shown(...names), testCluster, [testBase]);
+  assert.deepEqual(plateLeftovers(idle, files, testCluster), [pathOf(nameOf("gone-1"))]);
+});
+
+Deno.test("judgePlates() rebuilds what one whole plate says, and gives the reason for all others", () => {
+  const of = (id: string, name: string, over: Partial<NamePlate> = {}): NamePlate => ({
+    ...nameOf(id, name),
+    isCut: false,
+    ...over,
+  });
+  const verdicts = judgePlates([
+    of("whole-1", "photos"),
+    // The same in two base folders.
+    of("whole-1", "photos"),
+    of("cut-1", "xxx", { isCut: true }),
+    of("two-1", "before"),
+    of("two-1", "after"),
+    of("class-1", "same"),
+    of("class-1", "same", { className: "" }),
+    of("kept-1", "db"),
+    of("kept-2", "db"),
+  ]);
+  const text = (id: string) => {
+    const verdict = verdicts.get(id)!;
+    return "plate" in verdict ? verdict.plate.name : verdict.reason;
+  };
+  assert.equal(text("whole-1"), "photos");
+  assert.equal(text("cut-1"), "its name plate is cut: default/xxx…");
+  assert.match(text("two-1"), /^it has 2 name plates: default\/before of the class rds-ext4, default\/after/);
+  assert.match(text("class-1"), /default\/same of the class rds-ext4, default\/same of no class$/);
+  assert.equal(text("kept-1"), "the claim default/db is on the name plate of kept-2 too");
+  assert.equal(text("kept-2"), "the claim default/db is on the name plate of kept-1 too");
+});

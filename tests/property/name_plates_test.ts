@@ -1,0 +1,177 @@
+// Name plates. What they say is read back, and no query of the driver, and no search for what has no owner, meets one,
+// whatever tenants call their claims.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { scratchPrefix } from "../../src/doctor/probe/names.ts";
+import { markedQuery } from "../../src/routeros/directories/statements.ts";
+import { fileName, holding } from "../../src/routeros/store/queries.ts";
+import { directoryMark, markedDirectories } from "../../src/volume/model/directory/names.ts";
+import { filePrefixOf, leftoversOf, volumeOfImage } from "../../src/volume/model/layout.ts";
+import type { StoredFile } from "../../src/volume/model/inventory.ts";
+import {
+  formatPlate,
+  maxPlateBytes,
+  type ObjectName,
+  parsePlate,
+  platesFolder,
+} from "../../src/volume/model/name_plates.ts";
+import {
+  anySnapshot,
+  parseSnapshotFolder,
+  parseSnapshots,
+  snapshotLocations,
+  snapshotPart,
+  sourcePart,
+} from "../../src/volume/model/snapshots.ts";
+import { judgeAudit } from "../../src/volume/rules/audit/audit.ts";
+import { propertyTest } from "./_property.ts";
+
+const mark = "0123abcd";
+const base = "/pool/csi";
+
+function hex(digits: number): fc.Arbitrary<string> {
+  return fc.string({ unit: fc.constantFrom(..."01af"), minLength: digits, maxLength: digits, size: "max" });
+}
+
+const legacyId = fc.tuple(hex(8), hex(4), hex(4), hex(4), hex(12)).map((parts) => `pvc-${parts.join("-")}`);
+const volumeId = fc.oneof(
+  hex(28).map((digits) => `pvc-${digits}`),
+  legacyId,
+  fc.constantFrom("a", "snap", "pvc", "pvc-1", "disk-img", "names-of-0123abcd", "rds-csi-probe-01234567"),
+);
+const snapshotId = hex(28).map((digits) => `snap-${digits}`);
+
+/** Pieces by which a tenant would meet a query. */
+const piece = fc.oneof(
+  legacyId,
+  volumeId,
+  snapshotId,
+  fc.constantFrom(
+    "pvc-",
+    "snap-",
+    "rds-csi-probe-",
+    "0123abcd",
+    "img",
+    "part",
+    "deleted-",
+    "names-of-",
+    "-",
+    "--",
+  ),
+  fc.constantFrom("a", "0", "b.c", "x"),
+);
+const joiner = fc.constantFrom("", "-", ".");
+const text = fc.array(fc.tuple(piece, joiner), { minLength: 1, maxLength: 6 })
+  .map((parts) => parts.flat().join(""));
+const subdomain = text.map((name) => {
+  const labels = name.slice(0, 253).split(".").map((label) => label.replace(/^-+|-+$/g, ""));
+  return labels.filter((label) => label !== "").join(".") || "a";
+});
+const label = subdomain.map((name) => name.replaceAll(".", "").slice(0, 63).replace(/-+$/, ""));
+
+const objectName: fc.Arbitrary<ObjectName> = fc.record({
+  id: fc.oneof(volumeId, snapshotId),
+  namespace: label,
+  name: subdomain,
+  className: fc.oneof(subdomain, fc.constant("")),
+});
+
+const folder = (path: string): StoredFile => ({ path, directory: true, sizeBytes: 0n });
+const pathOf = (name: ObjectName) => `${base}/${platesFolder(mark)}/${formatPlate(name)!}`;
+
+propertyTest(
+  "a plate is read back as it was written, and one that is too long as cut",
+  500,
+  fc.property(objectName, (name) => {
+    const written = formatPlate(name)!;
+    assert.ok(written.length <= maxPlateBytes && /^[a-z0-9+_~-]+$/.test(written));
+    const read = parsePlate(written);
+    if (written.endsWith("~")) assert.deepEqual([read?.id, read?.isCut], [name.id, true]);
+    else assert.deepEqual(read, { ...name, isCut: false });
+  }),
+);
+
+propertyTest(
+  "two names have two plates, unless one is cut",
+  500,
+  fc.property(objectName, objectName, (a, b) => {
+    if (formatPlate(a) !== formatPlate(b) || formatPlate(a)!.endsWith("~")) return;
+    assert.deepEqual(a, b);
+  }),
+);
+
+/** Every regular expression by which this driver looks for files, apart from the plates' own. */
+function patternsOf(id: string, snapshot: string): RegExp[] {
+  const parts = [
+    `.${mark}`,
+    "/pvc-",
+    anySnapshot,
+    snapshotPart(snapshot),
+    sourcePart(id),
+    filePrefixOf(id, mark),
+    `${base}/${filePrefixOf(id, mark)}.img`,
+    `${base}/${filePrefixOf(id, mark)}/disk.img`,
+    `/${filePrefixOf(id, mark)}/`,
+  ];
+  // Where a list comes in parts, each part's pattern holds one of these.
+  return [
+    ...parts.map(holding),
+    scratchPrefix,
+    ...[mark, directoryMark(mark)].flatMap((one) =>
+      [...markedQuery(base, one).text.matchAll(/ name~"([^"]*)"/g)].map(([, found]) => found!)
+    ),
+  ].map((pattern) => new RegExp(pattern));
+}
+
+propertyTest(
+  "no query of the driver finds a plate, of whatever volume or snapshot",
+  500,
+  fc.property(objectName, volumeId, snapshotId, (name, id, snapshot) => {
+    const path = pathOf(name);
+    for (const own of isOwn(name.id) ? [id, name.id] : [id]) {
+      for (const pattern of patternsOf(own, snapshot)) {
+        // `/file` spells paths without the first slash.
+        for (const spelled of [path, fileName(path)]) {
+          if (pattern.test(spelled)) throw new Error(`${pattern} finds ${spelled}`);
+        }
+      }
+    }
+  }),
+);
+
+function isOwn(id: string): boolean {
+  return !/^snap-[0-9a-f]{28}$/.test(id);
+}
+
+propertyTest(
+  "no plate counts as a volume, a snapshot, a leftover or a directory, nor as something without an owner",
+  200,
+  fc.property(
+    fc.array(objectName, { minLength: 1, maxLength: 5 }),
+    volumeId,
+    snapshotId,
+    (names, id, snapshot) => {
+      const files = [folder(`${base}/${platesFolder(mark)}`), ...names.map((name) => folder(pathOf(name)))];
+      const bases = [base, "/pool"];
+      assert.deepEqual(parseSnapshots(files), []);
+      for (const file of files) {
+        assert.equal(parseSnapshotFolder(file), undefined);
+        assert.equal(volumeOfImage(file.path, mark), undefined);
+      }
+      for (const one of [id, ...names.map((name) => name.id).filter(isOwn)]) {
+        assert.deepEqual(leftoversOf(files, filePrefixOf(one, mark), bases, []), []);
+      }
+      assert.deepEqual(snapshotLocations(files, snapshot, mark, bases, []), []);
+      assert.deepEqual(markedDirectories(files.map(({ path }) => path), directoryMark(mark)), []);
+      const scope = {
+        cluster: mark,
+        basePaths: bases,
+        used: undefined,
+        vouched: true,
+        nowMs: Date.parse("2026-01-01T00:00:00Z"),
+        isCopying: () => false,
+      };
+      assert.deepEqual(judgeAudit({ pools: [], upMs: 10 ** 9, volumes: [], files }, scope), []);
+    },
+  ),
+);
