@@ -134,6 +134,7 @@ Deno.test("the reconcile loop leaves such a volume as it is, wanted or not, and 
     const rounds = new ReconcileLoop(deps, cluster, {
       intervalMs: 60_000,
       reconcile: { mode: "on", graceMs: 60_000 },
+      namesOnRouter: true,
     });
     const stop = new AbortController();
     const running = rounds.run(stop.signal);

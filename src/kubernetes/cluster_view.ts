@@ -1,4 +1,5 @@
 import { messageOf, VolumeError } from "../volume/errors.ts";
+import type { ObjectName } from "../volume/model/name_plates.ts";
 import { publishedCounter } from "../volume/model/publish_context.ts";
 import type {
   ClusterAttachment,
@@ -83,9 +84,29 @@ export class KubernetesClusterView implements ClusterView {
       if (all.some(({ isPending }) => isPending)) return undefined;
       return new Set(all.flatMap(({ handles }) => handles));
     } catch (error) {
-      const { cause } = error as Error;
-      // A cluster without snapshots, or a role that may not read them.
-      if (ApiError.is(cause, 404) || ApiError.is(cause, 403)) return undefined;
+      if (hasNoSnapshots(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async names(context: CallContext): Promise<readonly ObjectName[]> {
+    const volumes = this.#volumes.all.flatMap(({ volumeId: id, claim, className }) =>
+      claim?.namespace === undefined ? [] : [{ id, namespace: claim.namespace, name: claim.name, className }]
+    );
+    return [...volumes, ...await this.#snapshotNames(context)];
+  }
+
+  async #snapshotNames(context: CallContext): Promise<readonly ObjectName[]> {
+    const keep = ({ spec = {}, status }: RawSnapshotContent): ObjectName | undefined => {
+      const { driver, source, volumeSnapshotRef: of, volumeSnapshotClassName: className = "" } = spec;
+      const id = status?.snapshotHandle ?? source?.snapshotHandle;
+      if (driver !== this.#source.driverName || !id || !of?.namespace || !of.name) return undefined;
+      return { id, namespace: of.namespace, name: of.name, className };
+    };
+    try {
+      return await this.#list(snapshotContentsPath, context, keep);
+    } catch (error) {
+      if (hasNoSnapshots(error)) return [];
       throw error;
     }
   }
@@ -225,6 +246,12 @@ export class KubernetesClusterView implements ClusterView {
       });
     }
   }
+}
+
+/** Whether a list failed because the cluster has no snapshots, or the role may not read them. */
+function hasNoSnapshots(error: unknown): boolean {
+  const { cause } = error as Error;
+  return ApiError.is(cause, 404) || ApiError.is(cause, 403);
 }
 
 /**

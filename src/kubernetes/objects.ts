@@ -48,6 +48,7 @@ export interface RawPersistentVolume {
   readonly metadata?: Metadata;
   readonly spec?: {
     readonly volumeMode?: string;
+    readonly storageClassName?: string;
     readonly accessModes?: readonly string[];
     readonly csi?: {
       readonly driver?: string;
@@ -62,7 +63,12 @@ export interface RawPersistentVolume {
 
 /** A VolumeSnapshotContent in the API's form. */
 export interface RawSnapshotContent {
-  readonly spec?: { readonly driver?: string; readonly source?: { readonly snapshotHandle?: string } };
+  readonly spec?: {
+    readonly driver?: string;
+    readonly source?: { readonly snapshotHandle?: string };
+    readonly volumeSnapshotClassName?: string;
+    readonly volumeSnapshotRef?: { readonly namespace?: string; readonly name?: string };
+  };
   readonly status?: { readonly snapshotHandle?: string };
 }
 
@@ -115,6 +121,8 @@ export interface ObjectRef {
 export interface PersistentVolume extends ClusterVolume, ObjectRef {
   /** The claim that is bound to it. */
   readonly claim: ObjectRef | undefined;
+  /** "" for none. */
+  readonly className: string;
   /** The annotations that this driver writes. */
   readonly annotations: Readonly<Record<string, string>>;
   readonly resourceVersion: string;
@@ -148,7 +156,8 @@ export interface CsiNode {
 
 /** Parses a persistent volume; undefined when it is another driver's. */
 export function parseVolume(raw: RawPersistentVolume, driverName: string): PersistentVolume | undefined {
-  const { metadata = {}, spec: { csi, claimRef, volumeMode, accessModes = [] } = {} } = raw;
+  const { metadata = {}, spec = {} } = raw;
+  const { csi, claimRef, volumeMode, accessModes = [] } = spec;
   if (csi?.driver !== driverName || !csi.volumeHandle) return undefined;
   const claim = claimRef?.namespace && claimRef.name && claimRef.uid
     ? { namespace: claimRef.namespace, name: claimRef.name, uid: claimRef.uid }
@@ -163,6 +172,7 @@ export function parseVolume(raw: RawPersistentVolume, driverName: string): Persi
     accessModes,
     readOnly: csi.readOnly === true,
     claim,
+    className: spec.storageClassName ?? "",
     annotations: Object.fromEntries(own),
     attributes: csi.volumeAttributes ?? {},
     resourceVersion: metadata.resourceVersion ?? "",

@@ -354,6 +354,31 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     await store.renameFile(part, path, one, "/pvc-1.", call());
     assert.equal(has(part), true, "the other path is taken");
   },
+  "makes folders of any plate's name, and removes empty ones only": async (bench) => {
+    const { store, call, has, folder } = bench;
+    await addPlain(bench);
+    const plates = `${folder}/names-of-0a0b0c0d`;
+    const names = ["a+b_data__pvc-1", "a_pvc+-1_c_pvc-1~", `${"n".repeat(63)}_${"c".repeat(80)}_c_pvc-1`];
+    const paths = names.map((name) => `${plates}/${name}`);
+    assert.equal(await store.changeFolders({ add: [plates, ...paths], remove: [] }, call()), undefined);
+    assert.equal(await store.changeFolders({ add: [plates, ...paths], remove: [] }, call()), undefined);
+    const shown = async () => (await store.files("names-of-0a0b0c0d", call())).files;
+    assert.deepEqual(
+      (await shown()).toSorted((a, b) => a.path < b.path ? -1 : 1),
+      [plates, ...paths.toSorted()].map((path) => ({ path, sizeBytes: 0n, directory: true })),
+    );
+    // The first one has others in it, a file is no folder, and what is gone is gone.
+    const image = plain(bench).location.path;
+    const remove = [plates, image, paths[0]!, paths[1]!, `${plates}/gone`];
+    assert.equal(await store.changeFolders({ add: [], remove }, call()), undefined);
+    assert.deepEqual((await shown()).map(({ path }) => path), [plates, paths[2]!]);
+    assert.ok(has(image));
+    assert.equal(await store.changeFolders({ add: [], remove: [paths[2]!, plates] }, call()), undefined);
+    assert.deepEqual(await shown(), []);
+    const nowhere = `${folder}/not/there`;
+    assert.match(await store.changeFolders({ add: [nowhere], remove: [] }, call()) ?? "", /./);
+    assert.equal(has(nowhere), false);
+  },
 };
 
 for (const [where, open] of Object.entries(benches)) {

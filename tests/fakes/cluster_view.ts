@@ -5,6 +5,7 @@ import type {
   NodeAttachment,
   UnknownVolumeAttachment,
 } from "../../src/volume/ports/cluster_view.ts";
+import type { ObjectName } from "../../src/volume/model/name_plates.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { type ContextValues, parsePublishedExport } from "../../src/volume/model/publish_context.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
@@ -17,6 +18,8 @@ export class FakeClusterView implements ClusterView {
   others: readonly string[] = [];
   /** Handles of snapshots. */
   snapshots: readonly string[] | undefined;
+  /** What people call volumes and snapshots. */
+  named: readonly ObjectName[] = [];
   orphans: readonly UnknownVolumeAttachment[] = [];
   readable = true;
   /** Whether VolumeAttachments are made. */
@@ -43,6 +46,10 @@ export class FakeClusterView implements ClusterView {
 
   snapshotHandles(): Promise<ReadonlySet<string> | undefined> {
     return this.#answer(() => this.snapshots === undefined ? undefined : new Set(this.snapshots));
+  }
+
+  names(): Promise<readonly ObjectName[]> {
+    return this.#answer(() => this.named);
   }
 
   attachments(): Promise<readonly NodeAttachment[]> {

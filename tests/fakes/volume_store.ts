@@ -20,6 +20,7 @@ import type { Premise } from "../../src/volume/ports/premise.ts";
 import {
   type Commit,
   type DiskGuard,
+  type FolderChange,
   idOfWrite,
   type MutationOutcome,
   type NewFolder,
@@ -269,6 +270,23 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   ): Promise<MutationOutcome<FileView>> {
     const end = await this.#mutate("renameFile", part, context, () => this.#rename(from, to, guard));
     return { after: this.#readFilesNow(part), ...end };
+  }
+
+  async changeFolders({ add, remove }: FolderChange, context: CallContext): Promise<string | undefined> {
+    const effect: Effect = (half) => {
+      for (const path of add) {
+        if (this.allFiles.has(path)) continue;
+        if (!this.tree.hasFolderFor(path)) return "failure: no such directory";
+        this.putFile(path, 0n, true);
+        if (half) return undefined;
+      }
+      for (const path of remove) {
+        if (this.tree.holding(`${path}/`).length === 0) this.tree.removeFolder(path);
+      }
+      return undefined;
+    };
+    const { refusal, ended } = await this.#mutate("changeFolders", "", context, effect);
+    return refusal ?? (ended ? undefined : "the router's answer was lost");
   }
 
   async #read(method: StoreMethod, id: string, context: CallContext): Promise<void> {

@@ -159,6 +159,15 @@ export class ClusterObjects {
           )
         )(context),
       objectsOf: () => Promise.resolve([]),
+      // Names that hold a volume's id and the texts by which files are found: no plate is taken for anything else.
+      names: read(() =>
+        [...new Set([...this.#legacy, ...all().map(({ volumeId }) => volumeId!)])].map((id) => ({
+          id,
+          namespace: "snap-pvc",
+          name: `${id}.snap-${id}`,
+          className: "pvc-class",
+        }))
+      ),
       volumeContext: () => ({}),
       unknownVolumeAttachments: read(() => []),
       assertAttachmentsReadable: read(() => {}),

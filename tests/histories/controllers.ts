@@ -197,7 +197,7 @@ export class Controllers {
     process.onDeath(() => stop.abort());
     const own = { ...deps, store: routerOf(process, stop.signal) };
     const mode = reconciles ? "on" : "off";
-    const settings = { intervalMs, reconcile: { mode, graceMs: unwantedMs } } as const;
+    const settings = { intervalMs, reconcile: { mode, graceMs: unwantedMs }, namesOnRouter: true } as const;
     const loop = new ReconcileLoop(own, cluster.viewFor(process), settings, boots);
     void loop.run(stop.signal);
   }

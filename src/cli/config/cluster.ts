@@ -42,6 +42,13 @@ export const clusterFlags: FlagTable = {
     fallback: "10m",
     help: "How long no VolumeAttachment has to want an export before the driver withdraws it.",
   },
+  "names-on-router": {
+    form: "switch",
+    fallback: "true",
+    help:
+      "Keep an empty folder on the router for each volume and snapshot whose name says what people call it: namespace, " +
+      "claim and class. rds-csi adopt rebuilds claims from them when the cluster is lost.",
+  },
   "migration-pairs": {
     form: "text",
     choices: ["any", "kubevirt"],
@@ -129,6 +136,7 @@ export function readCluster(
       mode: flags.text("reconcile") as ReconcileLoopSettings["reconcile"]["mode"],
       graceMs: flags.durationMs("reconcile-grace"),
     },
+    namesOnRouter: flags.switch("names-on-router"),
   };
   const migrationPairs = flags.text("migration-pairs") as ClusterConfig["migrationPairs"];
   const startupTaint = readStartupTaint(flags);

@@ -107,6 +107,11 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
       ),
     latestEpoch: (id, context) => view.latestEpoch(ids.add(id), context),
     objectsOf: (id, context) => view.objectsOf(ids.add(id), context),
+    names: async (context) =>
+      (await view.names(context)).flatMap((one) => {
+        const id = ids.strip(one.id);
+        return id === undefined ? [] : [{ ...one, id }];
+      }),
     volumeContext: (id) => view.volumeContext(ids.add(id)),
     snapshotHandles: async (context) => {
       const handles = await view.snapshotHandles(context);
@@ -131,9 +136,9 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
  */
 export function reconciledOfRouter(ids: VolumeIdPrefix, view: ClusterView): ReconciledCluster {
   if (!ids.isOfSeveral) return view;
-  const { allAttachments, volumeContext } = viewOfRouter(ids, view, false);
+  const { allAttachments, names, volumeContext } = viewOfRouter(ids, view, false);
   const othersHandles = async (context: CallContext) => withBareIds(await view.othersHandles(context));
-  return { allAttachments, volumeContext, othersHandles };
+  return { allAttachments, names, volumeContext, othersHandles };
 }
 
 /** The handles, with and without routers' prefixes: a driver of another name may name the same router differently. */

@@ -19,7 +19,7 @@ function routerOf(cluster: FakeClusterView, prefix: string) {
   const controller = testController();
   controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
   const own = reconciledOfRouter(new VolumeIdPrefix(prefix), cluster);
-  const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs } } as const;
+  const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs }, namesOnRouter: true } as const;
   const rounds = new ReconcileLoop(controller.deps, own, settings);
   return {
     ...controller,

@@ -32,7 +32,7 @@ async function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   store.booted = () => boots.noticed();
   store.put(newer);
   cluster.attach("pvc-1", "node-2", nodeTwo);
-  const settings = { intervalMs: 60_000, reconcile: { mode, graceMs: 600_000 } };
+  const settings = { intervalMs: 60_000, reconcile: { mode, graceMs: 600_000 }, namesOnRouter: true };
   const loop = () => new ReconcileLoop(deps, cluster, settings, boots);
   let stop = new AbortController();
   let running = loop().run(stop.signal);

@@ -26,6 +26,7 @@ export function comparedStore(store: VolumeStore, boots: RouterBoots): VolumeSto
     addSubvolume: (subvolume, part, context) => store.addSubvolume(subvolume, part, context),
     copyFile: (from, to, context, makeFolder) => store.copyFile(from, to, context, makeFolder),
     renameFile: (from, to, guard, part, context) => store.renameFile(from, to, guard, part, context),
+    changeFolders: (change, context) => store.changeFolders(change, context),
     probe: (context) => store.probe(context),
   };
 }

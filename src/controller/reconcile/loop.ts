@@ -12,6 +12,7 @@ import { listVolumeHealth } from "../volumes/health.ts";
 import { RouterBoots } from "./boots.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
 import { readInventory, type VolumeInventory } from "../inventory.ts";
+import { NamePlateWriter } from "../names/name_plates.ts";
 import { migrateAll } from "../legacy/migrate.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { ControllerDeps } from "../deps.ts";
@@ -21,6 +22,8 @@ export interface ReconcileLoopSettings {
   /** How long the loops rest between two rounds, in milliseconds. */
   readonly intervalMs: number;
   readonly reconcile: ReconcileSettings;
+  /** Whether the router is to show what people call volumes, see `NamePlateWriter`. */
+  readonly namesOnRouter: boolean;
 }
 
 /** How long a round may take, in milliseconds. */
@@ -37,6 +40,8 @@ const cyclesPerHealth = 5;
 
 /** The most volumes in use for which the fault of an array or a drive is reported; the alert is about all. */
 const maxEndangered = 50;
+/** In how many rounds the name plates are looked at once. */
+const cyclesPerNames = 10;
 
 /** What a controller does on and on while it is the one that leads: one round after the other, each of one look. */
 export class ReconcileLoop {
@@ -45,6 +50,7 @@ export class ReconcileLoop {
   readonly #settings: ReconcileLoopSettings;
   readonly #reconciler: Reconciler;
   readonly #boots: RouterBoots;
+  readonly #names: NamePlateWriter | undefined;
   /** Whether the last round has seen a router that shows everything it has. */
   #isSettled = true;
   /** What was told of each volume that is not well. */
@@ -70,6 +76,7 @@ export class ReconcileLoop {
     this.#cluster = cluster;
     this.#settings = settings;
     this.#reconciler = new Reconciler(deps, cluster, settings.reconcile);
+    this.#names = settings.namesOnRouter ? new NamePlateWriter(deps, cluster) : undefined;
   }
 
   /** Goes on until the signal ends it. */
@@ -105,11 +112,13 @@ export class ReconcileLoop {
 
   /** The look at the router has gone out of memory when the health of all volumes is read: that is another one. */
   async #round(context: CallContext): Promise<void> {
-    await this.#compare(context);
-    if (this.#count++ % cyclesPerHealth === 0) await this.#readHealth(context);
+    const { inventory } = await this.#compare(context);
+    const count = this.#count++;
+    if (count % cyclesPerNames === 0) await this.#names?.write(inventory, context);
+    if (count % cyclesPerHealth === 0) await this.#readHealth(context);
   }
 
-  async #compare(context: CallContext): Promise<void> {
+  async #compare(context: CallContext): Promise<VolumeInventory> {
     // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
     const { reading, boot } = await this.#readRouter(context);
     const attachments = await this.#readCluster(context);
@@ -119,7 +128,7 @@ export class ReconcileLoop {
     this.#reportWaiting(attachments);
     const compared = (isComplete: boolean) => this.#boots.compared(boot, isComplete);
     await this.#reconciler.pass(reading, attachments, context, compared);
-    if (await this.#takeOver(reading, boot, context)) await this.#compare(context);
+    return await this.#takeOver(reading, boot, context) ? await this.#compare(context) : reading;
   }
 
   /** A look during which a boot was noticed may be from before it. */

@@ -27,7 +27,11 @@ function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   const { store, clock, deps, events } = controller;
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
   const cluster = new FakeClusterView();
-  const rounds = new ReconcileLoop(deps, cluster, { intervalMs: 60_000, reconcile: { mode, graceMs } });
+  const rounds = new ReconcileLoop(deps, cluster, {
+    intervalMs: 60_000,
+    reconcile: { mode, graceMs },
+    namesOnRouter: true,
+  });
   const stop = new AbortController();
   return {
     ...controller,

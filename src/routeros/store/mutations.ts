@@ -101,6 +101,15 @@ export function folderStatement({ path, label }: NewFolder): Fragment {
   return onlyIf([noFile(path)], make);
 }
 
+/** Removes a folder if nothing is in it: there are routers that remove it with everything. */
+export function removeFolderStatement(path: string): Fragment {
+  const inside = ros`/file find where name~${holding(`${path}/`)}`;
+  return onlyIf(
+    [none(inside)],
+    ros`/file remove [find where name=${fileName(path)} and type=${"directory"}]`,
+  );
+}
+
 function folderAt(path: string): Fragment {
   return ros`/file add type=${"directory"} name=${fileName(path)}`;
 }

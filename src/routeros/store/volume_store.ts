@@ -5,6 +5,7 @@ import {
   type Commit,
   type CommittedView,
   type DiskGuard,
+  type FolderChange,
   idOfWrite,
   type MutationOutcome,
   type NewFolder,
@@ -22,6 +23,7 @@ import type { Session } from "../ssh/session.ts";
 import {
   copyStatement,
   folderStatement,
+  removeFolderStatement,
   removeImageStatement,
   renameStatement,
   subvolumeStatements,
@@ -232,6 +234,24 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     });
     if (answer !== undefined) return { done: true };
     return { done: false, ...refusal === undefined ? {} : { refusal } };
+  }
+
+  async changeFolders({ add, remove }: FolderChange, context: CallContext): Promise<string | undefined> {
+    const statements = [
+      ...add.map((path) => folderStatement({ path, label: undefined })),
+      ...remove.map(removeFolderStatement),
+    ];
+    for (const some of divideIntoExecs(statements)) {
+      if (some.length === 0) continue;
+      const { answer, refusal } = await this.exchange.exec(some, {
+        kind: "folders",
+        key: "",
+        queries: [],
+        context,
+      });
+      if (answer === undefined) return refusal ?? "the router's answer was lost";
+    }
+    return undefined;
   }
 
   async probe(context: CallContext): Promise<void> {

@@ -1,3 +1,4 @@
+import type { ObjectName } from "../model/name_plates.ts";
 import type { PublishedExport } from "../model/publish_context.ts";
 import type { CallContext } from "./system.ts";
 
@@ -109,6 +110,13 @@ export interface ClusterView {
    * @throws {VolumeError} unavailable when they could never be read
    */
   objectsOf(volumeId: string, context: CallContext): Promise<readonly string[]>;
+  /**
+   * What people call the volumes and snapshots of this driver: the claims of the PersistentVolumes of the last read, and the
+   * VolumeSnapshots, which are listed now. Hints for people.
+   *
+   * @throws {VolumeError} unavailable when the snapshots cannot be listed
+   */
+  names(context: CallContext): Promise<readonly ObjectName[]>;
   /** The volume context of a volume, as of the last read; undefined when it is not known. */
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
   /**
@@ -126,4 +134,7 @@ export interface ClusterView {
 }
 
 /** The part of the cluster that the reconcile loops need. */
-export type ReconciledCluster = Pick<ClusterView, "allAttachments" | "othersHandles" | "volumeContext">;
+export type ReconciledCluster = Pick<
+  ClusterView,
+  "allAttachments" | "names" | "othersHandles" | "volumeContext"
+>;

@@ -47,6 +47,12 @@ export interface NewFolder {
   readonly label: string | undefined;
 }
 
+/** Paths of folders. */
+export interface FolderChange {
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+}
+
 /** A disk to be added. It is not exported at first. It is not added if a disk is in its slot or on its image. */
 export interface NewVolume {
   readonly id: string;
@@ -227,6 +233,13 @@ export interface VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>>;
+  /**
+   * Makes folders where nothing is, in this order, and then removes empty ones. Reads nothing back: whoever needs to know what
+   * came of it looks later. Returns why not all was done. As few commands as possible.
+   *
+   * @throws {VolumeError} invalid when a path is too long for a command
+   */
+  changeFolders(change: FolderChange, context: CallContext): Promise<string | undefined>;
   /** Resolves when the router can be asked right now, and is fit for this driver. */
   probe(context: CallContext): Promise<void>;
 }

@@ -1,0 +1,117 @@
+import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { namesById, parsePlates, platesFolder, type StoredPlate } from "../../volume/model/name_plates.ts";
+import type { Inventory } from "../../volume/model/inventory.ts";
+import type { ReconciledCluster } from "../../volume/ports/cluster_view.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import {
+  maxPlateChanges,
+  maxPlates,
+  planPlates,
+  plateLeftovers,
+  type PlatePlan,
+} from "../../volume/rules/name_plates.ts";
+import type { ControllerDeps } from "../deps.ts";
+import { ownAndLegacyFiles } from "../inventory.ts";
+
+/**
+ * Keeps empty folders on the router whose names say what people call volumes and snapshots, for the day on which the cluster
+ * is gone. Hints for people: what goes wrong with them changes nothing else.
+ */
+export class NamePlateWriter {
+  readonly #deps: ControllerDeps;
+  readonly #cluster: Pick<ReconciledCluster, "names">;
+  #complaint: string | undefined;
+  #saidLimit = false;
+
+  constructor(deps: ControllerDeps, cluster: Pick<ReconciledCluster, "names">) {
+    this.#deps = deps;
+    this.#cluster = cluster;
+  }
+
+  /**
+   * Makes a few of the missing plates, and then removes a few that nothing needs. One command where nothing is to do. Logs what
+   * fails, once, and leaves it to the next time.
+   *
+   * @param inventory of the round, from before its lists of the cluster
+   */
+  async write(inventory: Inventory, context: CallContext): Promise<void> {
+    let complaint: string | undefined;
+    try {
+      complaint = await this.#write(inventory, context);
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (!VolumeError.is(error)) throw error;
+      complaint = messageOf(error);
+    }
+    if (complaint !== undefined && complaint !== this.#complaint) {
+      this.#deps.notes.warn("cannot keep the name plates on the router; retrying", { reason: complaint });
+    }
+    this.#complaint = complaint;
+  }
+
+  /** Returns why the router did not do all. */
+  async #write(inventory: Inventory, context: CallContext): Promise<string | undefined> {
+    const { store, settings: { cluster, basePaths } } = this.#deps;
+    const { files } = await store.files(platesFolder(cluster), context);
+    const names = await this.#cluster.names(context);
+    const plan = planPlates({ cluster, basePaths, disks: inventory.volumes, files, names });
+    this.#reportLimit(plan);
+    const { add, replaced } = plan;
+    const idle = await this.#idlePaths(plan, inventory, context);
+    const remove = [...replaced, ...idle].slice(0, Math.max(0, maxPlateChanges - add.length));
+    return add.length + remove.length === 0 ? undefined : await store.changeFolders({ add, remove }, context);
+  }
+
+  /** The plates and folders that nothing needs. A router that has just booted may show neither disks nor images. */
+  async #idlePaths(
+    { idle, empty }: PlatePlan,
+    inventory: Inventory,
+    context: CallContext,
+  ): Promise<readonly string[]> {
+    const { settings: { cluster, basePaths, settleMs } } = this.#deps;
+    if (inventory.upMs < settleMs || idle.length + empty.length === 0) return [];
+    if (idle.length === 0) return empty;
+    const files = await ownAndLegacyFiles({ ...this.#deps, context }, inventory);
+    assertAbsenceProven(files, basePaths, settleMs);
+    return [...plateLeftovers(idle, files.files, cluster), ...empty];
+  }
+
+  #reportLimit({ isOverLimit }: PlatePlan): void {
+    if (isOverLimit && !this.#saidLimit) {
+      this.#deps.notes.warn("there are more volumes and snapshots than name plates on the router", {
+        most: maxPlates,
+      });
+    }
+    this.#saidLimit ||= isOverLimit;
+  }
+}
+
+/**
+ * What people call volumes and snapshots, by id, for texts; nothing where it cannot be read. One command.
+ *
+ * @throws {VolumeError} cancelled, deadline when the call ends
+ */
+export async function readNames(
+  deps: Pick<ControllerDeps, "store" | "settings">,
+  context: CallContext,
+): Promise<ReadonlyMap<string, string>> {
+  try {
+    return namesById(await readPlates(deps, context));
+  } catch (error) {
+    if (!VolumeError.is(error, "unavailable")) throw error;
+    return new Map();
+  }
+}
+
+/**
+ * The name plates of this cluster on the router. One command.
+ *
+ * @throws {VolumeError} unavailable when the router cannot be asked
+ */
+export async function readPlates(
+  { store, settings: { cluster, basePaths } }: Pick<ControllerDeps, "store" | "settings">,
+  context: CallContext,
+): Promise<readonly StoredPlate[]> {
+  return parsePlates((await store.files(platesFolder(cluster), context)).files, cluster, basePaths);
+}

@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
+import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../../tests/fakes/records.ts";
+import { formatPlate, type ObjectName, platesFolder } from "../../volume/model/name_plates.ts";
+import { readInventory } from "../inventory.ts";
+import { NamePlateWriter, readPlates } from "./name_plates.ts";
+
+const plates = `${testBase}/${platesFolder(testCluster)}`;
+const nameOf = (id: string, name: string): ObjectName => ({ id, namespace: "default", name, className: "" });
+const pathOf = (id: string, name: string) => `${plates}/${formatPlate(nameOf(id, name))}`;
+
+/** A router with volumes, and a writer that is called for each tenth round. */
+function scene(ids: readonly string[] = ["pvc-1"]) {
+  const controller = testController();
+  const { store, deps } = controller;
+  store.putFile("/pool", 0n, true);
+  store.putFile(testBase, 0n, true);
+  for (const id of ids) {
+    store.put(aDisk(aRecord(), { id, imagePath: `${testBase}/${id}.${testCluster}.img` }));
+  }
+  const cluster = new FakeClusterView();
+  cluster.named = ids.map((id) => nameOf(id, `claim-of-${id}`));
+  const writer = new NamePlateWriter(deps, cluster);
+  return {
+    ...controller,
+    cluster,
+    shown: () =>
+      [...store.allFiles.keys()].filter((path) => path.startsWith(`${plates}/`)).map((path) =>
+        path.slice(plates.length + 1)
+      ).toSorted(),
+    isThere: (path: string) => store.allFiles.has(path),
+    async write() {
+      const { inventory } = await readInventory(deps, testContext());
+      store.takeCount();
+      await writer.write(inventory, testContext());
+      return store.takeCount();
+    },
+  };
+}
+
+Deno.test("every volume gets its plate, and where nothing is missing one command is sent", async () => {
+  const { write, shown, notes, deps } = scene(["pvc-1", "pvc-2"]);
+  assert.equal(await write(), 2);
+  const expected = ["pvc-1", "pvc-2"].map((id) => formatPlate(nameOf(id, `claim-of-${id}`)));
+  assert.deepEqual(shown(), expected);
+  assert.equal(await write(), 1);
+  assert.deepEqual([shown(), notes], [expected, []]);
+  const read = await readPlates(deps, testContext());
+  assert.deepEqual(read.map(({ id, name }) => [id, name]), [["pvc-1", "claim-of-pvc-1"], [
+    "pvc-2",
+    "claim-of-pvc-2",
+  ]]);
+});
+
+Deno.test("the plates of many volumes are made 20 at a time, with their folder", async () => {
+  const ids = Array.from({ length: 45 }, (_, at) => `pvc-${at + 100}`);
+  const { write, shown } = scene(ids);
+  const counts: number[] = [];
+  for (let turn = 0; turn < 4; turn++) {
+    await write();
+    counts.push(shown().length);
+  }
+  assert.deepEqual(counts, [19, 39, 45, 45]);
+});
+
+Deno.test("a claim that a populator bound anew has its new plate before the old one goes", async () => {
+  const { write, shown, cluster } = scene();
+  cluster.named = [nameOf("pvc-1", "prime-0a")];
+  await write();
+  cluster.named = [nameOf("pvc-1", "photos")];
+  await write();
+  assert.equal(shown().length, 2);
+  await write();
+  assert.deepEqual(shown(), [formatPlate(nameOf("pvc-1", "photos"))]);
+});
+
+Deno.test("a command that is lost, or that the router refuses, changes nothing else and is told once", async () => {
+  for (
+    const mishap of [{ refusal: "failure: no" }, { runs: "half" }, { late: true, unreadable: true }] as const
+  ) {
+    const { write, shown, notes, store } = scene(["pvc-1", "pvc-2"]);
+    for (let turn = 0; turn < 3; turn++) {
+      store.mishap("changeFolders", mishap);
+      await write();
+    }
+    assert.equal(notes.length, 1, JSON.stringify(mishap));
+    assert.match(notes[0]!, /cannot keep the name plates/);
+    store.clearMishaps();
+    await write();
+    store.runLate();
+    await write();
+    assert.equal(shown().length, 2);
+    assert.deepEqual(store.violations, []);
+  }
+});
+
+Deno.test("without the API server, or without its base folder, no plate is made, and the round goes on", async () => {
+  const { write, shown, notes, cluster, store } = scene();
+  cluster.readable = false;
+  await write();
+  cluster.readable = true;
+  store.allFiles.delete(testBase);
+  await write();
+  assert.deepEqual(shown(), []);
+  assert.equal(notes.length, 2);
+});
+
+Deno.test("a plate goes when no disk, image or snapshot of its id is left, and the folder after the last one", async () => {
+  const { write, shown, cluster, store, isThere } = scene();
+  const snapshot = aSnapshotId("a");
+  cluster.named = [...cluster.named, nameOf(snapshot, "before-upgrade")];
+  await write();
+  assert.equal(shown().length, 2);
+  cluster.named = [];
+  const [image] = [...store.allFiles.keys()].filter((path) => path.endsWith(".img"));
+  const copy = `${testBase}/${snapshot}.pvc-1.abc.n.${testCluster}.img`;
+  store.putFile(copy, 1n);
+  // The reclaim policy Retain keeps it.
+  await write();
+  assert.equal(shown().length, 2);
+  store.disks.delete("pvc-1");
+  await write();
+  assert.equal(shown().length, 2);
+  store.allFiles.delete(image!);
+  // A snapshot of it is left.
+  await write();
+  assert.equal(shown().length, 2);
+  store.allFiles.delete(copy);
+  await write();
+  assert.deepEqual(shown(), []);
+  await write();
+  assert.equal(isThere(plates), false);
+  assert.equal(isThere(testBase), true);
+});
+
+Deno.test("no plate goes while the router may still bring its disks back, or a pool is away", async () => {
+  const { write, shown, cluster, store, clock } = scene();
+  await write();
+  cluster.named = [];
+  store.hidden.add("pvc-1");
+  store.allFiles.delete(`${testBase}/pvc-1.${testCluster}.img`);
+  store.reboot();
+  await write();
+  assert.equal(shown().length, 1);
+  await clock.advance(121_000);
+  const { pools } = store;
+  store.pools = [];
+  await write();
+  store.pools = pools;
+  assert.equal(shown().length, 1);
+  await write();
+  assert.equal(shown().length, 0);
+});
+
+Deno.test("a person's folders and what is in them stay", async () => {
+  const { write, shown, cluster, store } = scene();
+  await write();
+  const note = `${pathOf("pvc-1", "claim-of-pvc-1")}/note.txt`;
+  store.putFile(note, 1n);
+  store.putFile(`${plates}/my folder`, 0n, true);
+  cluster.named = [];
+  store.disks.clear();
+  store.allFiles.delete(`${testBase}/pvc-1.${testCluster}.img`);
+  await write();
+  await write();
+  assert.equal(shown().length, 3);
+  assert.ok(store.allFiles.has(note));
+});
+
+Deno.test("names beyond 2,000 are told once", async () => {
+  const ids = Array.from({ length: 2_001 }, (_, at) => `pvc-${at + 10_000}`);
+  const { write, notes, store, cluster } = scene([]);
+  cluster.named = ids.map((id) => nameOf(id, "a"));
+  for (const id of ids.slice(0, 2_000)) store.putFile(pathOf(id, "a"), 0n, true);
+  store.putFile(plates, 0n, true);
+  const disk = aDisk(aRecord());
+  for (const id of ids) store.disks.set(id, { ...disk, id });
+  await write();
+  await write();
+  assert.deepEqual(notes, ["there are more volumes and snapshots than name plates on the router"]);
+  assert.equal(store.allFiles.has(pathOf(ids[2_000]!, "a")), false);
+});
