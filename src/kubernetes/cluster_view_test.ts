@@ -85,6 +85,43 @@ Deno.test("KubernetesClusterView names snapshots of every driver, and none while
   assert.equal(await handles(), undefined);
 });
 
+Deno.test("KubernetesClusterView says what people call volumes and snapshots, and lists only snapshots for it", async () => {
+  await using pair = await start();
+  const volume = (name: string, driver: string, spec: object) =>
+    pair.api.put(volumesPath, {
+      metadata: { name },
+      spec: { csi: { driver, volumeHandle: `handle-of-${name}` }, ...spec },
+    });
+  const claimRef = { namespace: "default", name: "photos", uid: "1" };
+  volume("a", testDriver, { claimRef, storageClassName: "rds-ext4" });
+  volume("b", testDriver, { claimRef: { ...claimRef, name: "static" } });
+  volume("reserved", testDriver, { claimRef: { namespace: "default", name: "later" } });
+  volume("free", testDriver, {});
+  volume("others", "another.example.com", { claimRef });
+  const content = (name: string, driver: string, over: object = {}) =>
+    pair.api.put(snapshotContentsPath, {
+      metadata: { name },
+      spec: { driver, source: {}, volumeSnapshotRef: { namespace: "default", name: `of-${name}` }, ...over },
+      status: { snapshotHandle: `handle-of-${name}` },
+    });
+  content("s", testDriver, { volumeSnapshotClassName: "rds" });
+  content("t", "another.example.com");
+  content("u", testDriver, { volumeSnapshotRef: {} });
+  await pair.use.allAttachments(call());
+  const before = pair.api.requests.length;
+  const named = (id: string, name: string, className: string) => ({
+    ...{ id: `handle-of-${id}`, namespace: "default", name, className },
+  });
+  assert.deepEqual(await pair.use.names(call()), [
+    named("a", "photos", "rds-ext4"),
+    named("b", "static", ""),
+    named("s", "of-s", "rds"),
+  ]);
+  assert.equal(pair.api.requests.length, before + 1);
+  pair.api.rules = clusterRules.filter(({ resources }) => resources[0] !== "volumesnapshotcontents");
+  assert.equal((await pair.use.names(call())).length, 2);
+});
+
 Deno.test("KubernetesClusterView names the node of an attachment as the attacher does, and leaves other drivers' out", async () => {
   await using pair = await start();
   pair.api.put(volumesPath, aVolume("a", {}));

@@ -8,6 +8,7 @@ import { fakeCommandIo } from "../fakes/command_io.ts";
 import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
+import { clusterHash } from "../../src/volume/model/ids.ts";
 import { parseObjects, readDeployFile, type Rule } from "../deploy/objects.ts";
 
 async function describe({ stack, api }: ClusterStack, ...flags: string[]) {
@@ -93,4 +94,20 @@ Deno.test("describe follows a claim to its volume on the router, and says in a s
   });
   const shown = (await describe(cluster)).lines.join("\n");
   assert.match(shown, /pod db: \\u001b\[2J \\u202e/);
+});
+
+Deno.test("describe says what the router's name plate calls the volume", async () => {
+  await using cluster = await startClusterStack();
+  const { stack, api } = cluster;
+  const volumeId = await create(stack, "pvc-one");
+  const bare = aPersistentVolume(volumeId);
+  api.put(volumesPath, bare);
+  api.put("/api/v1/namespaces/apps/persistentvolumeclaims", {
+    metadata: { name: "data", namespace: "apps" },
+    spec: { volumeName: bare.metadata.name },
+  });
+  const plates = `storage-pool/metal-csi/names-of-${clusterHash(clusterId)}/apps_data_rds-ext4_${volumeId}`;
+  stack.simulator.model.files.makeDirectories(plates);
+  const { lines } = await describe(cluster);
+  assert.match(lines.join("\n"), /the volume exists and is healthy; its name plate there says apps\/data\n/);
 });

@@ -11,7 +11,7 @@ import type { Finding } from "../../src/volume/model/finding.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { getProfile } from "../../src/simulator/profile.ts";
-import { aDisk, aRecord } from "../fakes/records.ts";
+import { aDisk, aRecord, testCluster } from "../fakes/records.ts";
 import { makeSshKeys, routerHostKey } from "../fakes/ssh_keys.ts";
 
 const password = "a test's password";
@@ -397,16 +397,14 @@ practiceTest("doctor tells own disks from damaged and foreign ones", async (prac
     { ...aDisk(aRecord(), { id: "backup" }), comment: "" },
   ];
   for (const { id, comment } of disks) {
-    const path = `/storage-pool/metal-csi/${id}.img`;
-    await practice.control("POST", "/disks", {
-      slot: id,
-      "file-path": path,
-      "file-size": "1048576",
-      comment,
-    });
+    const file = { "file-path": `/storage-pool/metal-csi/${id}.img`, "file-size": "1048576" };
+    await practice.control("POST", "/disks", { slot: id, ...file, comment });
   }
   const examined = await practice.examine();
   assert.match(complaintOf(examined, "disks").found, /^1 with a damaged record.*: pvc-damaged$/);
+  const plate = `storage-pool/metal-csi/names-of-${testCluster}/a_photos__pvc-damaged`;
+  practice.router.model.files.makeDirectories(plate);
+  assert.match(complaintOf(await practice.examine(), "disks").found, /: pvc-damaged \[a\/photos\]$/);
   const counted = examined.findings.find(({ check, state }) => check === "disks" && state === "ok");
   assert.match(
     counted!.found,

@@ -1,6 +1,7 @@
 import { counted } from "../../volume/model/counted.ts";
 import { type Audit, auditRouter, deleteOrphan, refuseByAge } from "../../controller/audit/audit.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
+import { readNames } from "../../controller/names/name_plates.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import { systemFiles } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
@@ -104,20 +105,22 @@ export async function runAudit(
   const unsoundPools = (await deps.store.poolHealth(context)).flatMap((pool) =>
     describeUnsoundPool(pool) ?? []
   );
-  const print = (audit: Audit) => {
+  const print = (audit: Audit, names: Names = new Map()) => {
     io.rewrite?.("");
     for (const reason of unsoundPools) io.out(`a pool's array has a fault: ${reason}`);
-    for (const line of formatAudit(audit, foreign, deps.clock.now())) io.out(line);
+    for (const line of formatAudit(audit, foreign, names, deps.clock.now())) io.out(line);
   };
   const audit = await auditOrFirst(deps, options, context, (first) => {
     if (json) {
-      io.out(JSON.stringify({ ...auditJson(first, foreign, unsoundPools, []), complete: false }, null, 2));
+      const found = auditJson(first, foreign, new Map(), unsoundPools, []);
+      io.out(JSON.stringify({ ...found, complete: false }, null, 2));
     } else print(first);
     io.err(
       "rds-csi audit: interrupted after the first of two readings: some findings may be volumes that are being made or deleted",
     );
   });
-  if (!json) print(audit);
+  const names = audit.findings.length === 0 ? new Map() : await readNames(deps, context);
+  if (!json) print(audit, names);
   const deletions: Deletion[] = [];
   const done = (deletion: Deletion) => {
     deletions.push(deletion);
@@ -144,11 +147,14 @@ export async function runAudit(
       failed: "the audit found no object without an owner under that id or path",
     });
   }
-  if (json) io.out(JSON.stringify(auditJson(audit, foreign, unsoundPools, deletions), null, 2));
+  if (json) io.out(JSON.stringify(auditJson(audit, foreign, names, unsoundPools, deletions), null, 2));
   const isProblem = ({ kind }: AuditFinding) => auditKinds[kind] === "problem";
   const failed = audit.findings.some(isProblem) || deletions.some(({ failed }) => failed !== undefined);
   return failed ? exitCodes.failed : exitCodes.ok;
 }
+
+/** What people call volumes and snapshots, by id, see `readNames()`. */
+type Names = ReadonlyMap<string, string>;
 
 /** @param stopped receives the findings of the first read, when the audit ends before the second one has ended */
 async function auditOrFirst(
@@ -221,7 +227,7 @@ function shownFindings({ findings }: Audit, foreign: boolean): readonly AuditFin
 }
 
 /** An audit as lines of aligned columns. */
-function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
+function formatAudit(audit: Audit, foreign: boolean, names: Names, nowMs: number): string[] {
   const shown = shownFindings(audit, foreign);
   const [header, ...rows] = alignColumns([
     ["STATE", "KIND", "ID", "AGE", "DELETABLE"],
@@ -235,12 +241,15 @@ function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
   ]);
   // Paths and reasons are long: below their row they fit into a terminal.
   const lines = rows.flatMap((row, at) => {
-    const { path, found, kept } = shown[at]!;
+    const { id, path, found, kept } = shown[at]!;
+    const name = names.get(id);
     return [
       row,
-      ...[path, kept === undefined ? found : `${found} (kept: ${kept})`].flatMap((text) =>
-        text === "" ? [] : [`  ${text}`]
-      ),
+      ...[
+        name === undefined ? "" : `name: ${name}`,
+        path,
+        kept === undefined ? found : `${found} (kept: ${kept})`,
+      ].flatMap((text) => text === "" ? [] : [`  ${text}`]),
     ];
   });
   return [
@@ -255,6 +264,7 @@ function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
 function auditJson(
   audit: Audit,
   foreign: boolean,
+  names: Names,
   unsoundPools: readonly string[],
   deletions: readonly Deletion[],
 ): Readonly<Record<string, unknown>> {
@@ -267,6 +277,7 @@ function auditJson(
       state: auditKinds[kind],
       kind,
       id,
+      name: names.get(id) ?? null,
       path,
       found,
       since: sinceSeconds === undefined ? null : new Date(sinceSeconds * 1000).toISOString(),

@@ -34,7 +34,7 @@ async function json(stack: Stack, ...args: string[]) {
   return { code, ...JSON.parse(out) as Record<string, never> } as {
     code: number;
     counts: Record<string, number>;
-    findings: { kind: string; id: string; path: string; deletable: boolean }[];
+    findings: { kind: string; id: string; name: string | null; path: string; deletable: boolean }[];
     deleted: { id: string; path: string }[];
     failed: { id: string; failed: string }[];
   };
@@ -104,6 +104,23 @@ Deno.test("audit names what has no owner, counts other owners' disks, and delete
     after.disks.some(({ slot }) => slot === id) && after.disks.some(({ slot }) => slot === "precious"),
   );
   assert.deepEqual((await json(stack)).findings, []);
+});
+
+Deno.test("audit calls what it finds as people do, takes the name plates for nothing else, and deletes none", async () => {
+  await using stack = await startStack();
+  await create(stack, "pvc-a");
+  const part = await addImage(stack, `pvc-lone.${hash}.img.0011aabb.part`);
+  const plates = `${folder.slice(1)}/names-of-${hash}`;
+  const names = [plates, `${plates}/snap+-1_photos_rds-ext4_pvc-lone`, `${plates}/default_gone__pvc-gone`];
+  for (const name of names) stack.simulator.model.files.makeDirectory(name);
+  const { counts, findings } = await json(stack);
+  assert.deepEqual(counts, { "unfinished-copy": 1 });
+  assert.deepEqual(findings.map(({ id, name }) => [id, name]), [["pvc-lone", "snap-1/photos"]]);
+  assert.match((await audit(stack)).out, /unfinished-copy +pvc-lone.*\n {2}name: snap-1\/photos\n {2}\//);
+  const all = ["--delete", part, "--delete", `/${names[1]}`, "--delete", `/${plates}`];
+  const { deleted, failed } = await json(stack, ...all);
+  assert.deepEqual([deleted.length, failed.length], [1, 2]);
+  for (const name of names) assert.ok(stack.simulator.model.files.isDirectory(name), name);
 });
 
 Deno.test("audit fails on a volume whose image is gone or whose record is damaged", async () => {

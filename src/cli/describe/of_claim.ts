@@ -1,3 +1,4 @@
+import { readNames } from "../../controller/names/name_plates.ts";
 import { getVolumeHealth } from "../../controller/volumes/health.ts";
 import { systemClock } from "../../host/clock.ts";
 import { ApiError } from "../../kubernetes/api.ts";
@@ -87,10 +88,14 @@ async function onRouter(
     const files = { ...await systemFiles(args, io.env), hasCluster: true };
     const { config, id } = readBackendOf(handle, flags, files);
     const run = { name: "describe", config, timeoutMs, cluster };
-    const { problems } = await withController(run, io, (deps, context) => getVolumeHealth(deps, id, context));
+    const { problems, plate } = await withController(run, io, async (deps, context) => ({
+      ...await getVolumeHealth(deps, id, context),
+      plate: (await readNames(deps, context)).get(id),
+    }));
     const podsLost = problems.some(({ reason }) => reason === "RouterRestarted");
     if (problems.length === 0) {
-      return { finding: fine("router", "the volume exists and is healthy"), podsLost };
+      const named = plate === undefined ? "" : `; its name plate there says ${plate}`;
+      return { finding: fine("router", `the volume exists and is healthy${named}`), podsLost };
     }
     const found = problems.map(({ reason, message }) => `${reason}: ${message}`).join("; ");
     const isDamaged = problems.some(({ reason }) => reason === "RecordDamaged");

@@ -217,3 +217,13 @@ Deno.test("the cluster is asked by handles whether a node has given up a volume,
   assert.equal(await shared.detachedNodes!.reasonAgainst(left, signal), "away");
   assert.deepEqual(asked, ["nas2/pvc-1", "nas2/pvc-1"]);
 });
+
+Deno.test("each router gets the names of its own volumes and snapshots", async () => {
+  const cluster = new FakeClusterView();
+  const named = (id: string) => ({ id, namespace: "default", name: "a", className: "" });
+  cluster.named = ["pvc-1", "nas2/pvc-1", "nas2/pvc-2", "nas3/pvc-3"].map(named);
+  for (const [prefix, ids] of [["", ["pvc-1"]], ["nas2/", ["pvc-1", "pvc-2"]]] as const) {
+    const names = await reconciledOfRouter(new VolumeIdPrefix(prefix), cluster).names(testContext());
+    assert.deepEqual(names, ids.map(named));
+  }
+});

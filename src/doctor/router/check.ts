@@ -7,6 +7,7 @@ import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { HardwareReading } from "../../volume/model/hardware.ts";
 import type { Inventory } from "../../volume/model/inventory.ts";
+import { namesById, parsePlates, platesFolder } from "../../volume/model/name_plates.ts";
 import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 
@@ -87,6 +88,21 @@ export class RouterClient {
     using limited = limitCall(this.#clock, this.#context, hardwareMs, late);
     return await this.#store.hardware(limited.context);
   }
+
+  /**
+   * What people call the volumes and snapshots of a cluster, by id, after its name plates. Empty where they cannot be read.
+   *
+   * @throws {VolumeError} cancelled, deadline when the call ends
+   */
+  async names(cluster: string, basePaths: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    try {
+      const { files } = await this.#store.files(platesFolder(cluster), this.#context);
+      return namesById(parsePlates(files, cluster, basePaths));
+    } catch (error) {
+      if (!VolumeError.is(error, "unavailable")) throw error;
+      return new Map();
+    }
+  }
 }
 
 /** The driver's settings for the router, and this machine's clock. */
@@ -110,6 +126,8 @@ export interface RouterCheck {
   readonly name: string;
   /** Whether a failed read is a problem: nothing else would find what it checks. */
   readonly essential: boolean;
+  /** Whether its warnings and problems name volumes: people's names for them are put behind their ids. */
+  readonly namesVolumes?: true;
   /** @throws {VolumeError} unavailable when the router refuses or cannot be asked */
   run(router: RouterClient, settings: CheckSettings): Promise<readonly Finding[]>;
 }

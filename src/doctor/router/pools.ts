@@ -45,6 +45,7 @@ export interface PoolDisk {
 export const poolsCheck: RouterCheck = {
   name: poolName,
   essential: true,
+  namesVolumes: true,
   async run(router, settings) {
     const disks = parsePoolDisks(await router.read(poolName, poolsInFullQuery));
     const labelled = parseLabels(await router.read(poolName, labelsQuery));

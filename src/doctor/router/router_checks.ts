@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type FindingListener, problem, warning } from "../../volume/model/finding.ts";
+import { type Finding, type FindingListener, problem, warning } from "../../volume/model/finding.ts";
+import { withNames } from "../../volume/model/name_plates.ts";
 import { policyCheck, sessionsCheck } from "./access.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { clockCheck, packageCheck, versionCheck } from "./software.ts";
@@ -36,11 +37,24 @@ export async function runRouterChecks(
 ): Promise<void> {
   for (const check of routerChecks) {
     try {
-      (await check.run(router, settings)).forEach(found);
+      const findings = await check.run(router, settings);
+      (check.namesVolumes ? await named(findings, router, settings) : findings).forEach(found);
     } catch (error) {
       if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
       const judge = check.essential ? problem : warning;
       found(judge(check.name, `cannot be checked: ${error.message}`));
     }
   }
+}
+
+/** The findings with the names on the router's plates behind the ids of volumes. One command, where anything is wrong. */
+async function named(
+  findings: readonly Finding[],
+  router: Pick<RouterClient, "names">,
+  { cluster, basePaths }: CheckSettings,
+): Promise<readonly Finding[]> {
+  const isWrong = findings.some(({ state }) => state === "warning" || state === "problem");
+  if (!isWrong || cluster === undefined) return findings;
+  const names = await router.names(cluster, basePaths);
+  return findings.map((finding) => ({ ...finding, found: withNames(finding.found, names) }));
 }

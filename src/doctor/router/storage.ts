@@ -80,6 +80,7 @@ const longestOwnId = 32;
 export const disksCheck: RouterCheck = {
   name: disksName,
   essential: true,
+  namesVolumes: true,
   run: async (router, settings) => [
     ...judgeDisks((await router.inventory()).volumes, settings),
     ...await checkHostLists(router, settings),
