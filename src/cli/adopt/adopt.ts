@@ -42,8 +42,9 @@ the volume belongs to this cluster, and that only the named nodes have it.
 A volume that a node has keeps its NQN until it is unpublished. The driver never formats it.
 
 With --from-cluster it handles the volumes that this driver made for a cluster whose etcd was lost: another cluster takes
-its place by its --cluster-id, and the command prints the PersistentVolumes that are missing there. Each names a claim that
-does not exist: put the right one in its place, and only then apply it.
+its place by its --cluster-id, and the command prints the PersistentVolumes that are missing there. With --claims it prints
+their claims too, as the name plates on the router say. Without, each names a claim that does not exist: put the right one in
+its place, and only then apply it.
 
 Flags:
 `;

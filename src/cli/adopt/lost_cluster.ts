@@ -1,7 +1,9 @@
 import { type ConfigFiles, readOneBackend } from "../config/backends.ts";
 import { readClusterAddress } from "../config/cluster.ts";
 import { objectFlags, routerFlags } from "../config/flag_tables.ts";
-import { readInventory } from "../../controller/inventory.ts";
+import type { ControllerDeps } from "../../controller/deps.ts";
+import { ownAndLegacyFiles, readInventory } from "../../controller/inventory.ts";
+import { readPlates } from "../../controller/names/name_plates.ts";
 import type { Environment } from "../config/config.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import {
@@ -10,7 +12,16 @@ import {
   type VolumeCapabilities,
 } from "../../volume/model/capabilities.ts";
 import type { VolumeIdPrefix } from "../../volume/model/ids.ts";
+import {
+  describePlate,
+  type NamePlate,
+  namesById,
+  type StoredPlate,
+} from "../../volume/model/name_plates.ts";
 import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { judgePlates, plateLeftovers, type PlateVerdict } from "../../volume/rules/name_plates.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { readExistingObjects } from "../existing_objects.ts";
 import { persistentVolume, toYaml } from "../import.ts";
@@ -25,9 +36,16 @@ export const lostClusterFlags: FlagTable = {
       "Instead of a volume: the id of a cluster that was lost, or hash:XXXXXXXX as its files carry it. Prints a " +
       "PersistentVolume for each of its volumes that has none and that no node has, and changes nothing.",
   },
+  "claims": {
+    form: "switch",
+    help:
+      "With --from-cluster: print each PersistentVolume with its claim, as the name plates on the router say. A volume " +
+      "without one certain name is left out, with the reason.",
+  },
   "storage-class-name": {
     form: "text",
-    help: "With --from-cluster: the storageClassName of the PersistentVolumes. Default: none.",
+    help:
+      "With --from-cluster: the storageClassName of the PersistentVolumes. Default: with --claims the plate's, else none.",
   },
   ...objectFlags,
   "vouch": {
@@ -40,18 +58,26 @@ export const lostClusterFlags: FlagTable = {
 };
 
 /**
- * Stands for the claim of a volume, which the router does not know. Without one the next claim of the class would get the
+ * Stands for the claim of a volume that is not known. Without one the next claim of the class would get the
  * volume, whoever's data it holds.
  */
 const unknownClaim = { namespace: "namespace-of-its-claim", name: "name-of-its-claim" };
 
-/** The volumes of a lost cluster. */
+/** The volumes of a lost cluster, and what is known of them. */
 interface LostVolumes {
   readonly found: readonly OwnedVolume[];
-  /** Those that are printed. */
-  readonly missing: readonly OwnedVolume[];
   /** See {@linkcode readExistingObjects}. */
   readonly existing: ReadonlyMap<string, string>;
+  /** The plates of what is left of a volume or a snapshot. */
+  readonly plates: readonly StoredPlate[];
+  /** The others: their volumes are gone. */
+  readonly gone: readonly StoredPlate[];
+}
+
+/** A volume that is printed, with its claim if that is. */
+interface PrintedVolume {
+  readonly volume: OwnedVolume;
+  readonly plate: NamePlate | undefined;
 }
 
 /** How long the router may take, in milliseconds. */
@@ -64,11 +90,12 @@ export function isFromCluster(args: readonly string[]): boolean {
 
 /**
  * `rds-csi adopt --from-cluster ID`: prints a PersistentVolume for each volume of a lost cluster that has none, and that no
- * node holds. It changes nothing: a cluster replaces a lost one by using its id, because files and snapshots have that in
- * their names permanently.
+ * node holds; with `--claims` also its claim. It changes nothing: a cluster replaces a lost one by using its id, because
+ * files and snapshots have that in their names permanently.
  *
  * @throws {FlagError} naming all problems at once
- * @throws {VolumeError} unavailable when the router or the cluster cannot be asked
+ * @throws {VolumeError} unavailable when the router or the cluster cannot be asked; with `--claims` also while the router may
+ *   not show every volume
  */
 export async function adoptFromCluster(
   args: readonly string[],
@@ -86,39 +113,85 @@ export async function adoptFromCluster(
     ]);
   }
   const cluster = address && { address, driverName };
-  const { found, existing } = await withController(
-    { name: "adopt", config, timeoutMs, cluster },
-    io,
-    async (deps, context) => {
-      const { volumes: found } = await readInventory(deps, context);
-      // Read last: whatever was applied meanwhile exists.
-      return { found, existing: await readExistingObjects(deps, context) };
-    },
-  );
-  const options = {
-    readOnly: false,
-    storageClassName: flags.text("storage-class-name"),
-    claim: unknownClaim,
-    driverName,
-  };
+  const run = { name: "adopt", config, timeoutMs, cluster };
+  const withClaims = flags.switch("claims");
+  const lost = await withController(run, io, (deps, context) => readLost(deps, withClaims, context));
+  const { found, existing } = lost;
   const missing = found.filter((volume) => isFree(volume) && !existing.has(volume.stored.id));
-  const objects = missing.map(({ stored, record }) => {
-    const capabilities = parseRecordedCapabilities(record.capabilities)!;
-    const { kind, encrypted = false } = capabilities;
-    const facts = {
-      volumeHandle: config.ids.add(stored.id),
-      sizeBytes: usableBytes(stored.sizeBytes, encrypted),
-      kind,
-      encrypted,
-    };
-    return persistentVolume(facts, { ...options, name: stored.id, accessMode: accessModeOf(capabilities) });
+  const verdicts = judgePlates(lost.plates);
+  const printed = missing.flatMap((volume): PrintedVolume[] => {
+    const verdict = verdicts.get(volume.stored.id);
+    if (!withClaims) return [{ volume, plate: undefined }];
+    return verdict !== undefined && "plate" in verdict ? [{ volume, plate: verdict.plate }] : [];
+  });
+  const objects = printed.flatMap((one) => {
+    const storageClassName = flags.text("storage-class-name") || (one.plate?.className ?? "");
+    return objectsFor(one, config.ids, { driverName, storageClassName });
   });
   if (flags.switch("json")) {
     io.out(JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }, undefined, 2));
   } else if (objects.length > 0) io.out(objects.map((object) => toYaml(object)).join("\n---\n"));
   // The output goes into a file; messages for the person go to standard error.
-  for (const line of explain({ found, missing, existing }, config.ids)) io.err(line);
+  const lines = explain(lost, printed, { verdicts, withClaims, ids: config.ids });
+  for (const line of lines) io.err(line);
   return found.length === 0 ? exitCodes.unknown : exitCodes.ok;
+}
+
+async function readLost(
+  deps: ControllerDeps,
+  withClaims: boolean,
+  context: CallContext,
+): Promise<LostVolumes> {
+  const { basePaths, settleMs } = deps.settings;
+  const { volumes: found, inventory } = await readInventory(deps, context);
+  // Of two volumes of one claim the right one may be on a pool that is not there yet.
+  if (withClaims) assertAbsenceProven(inventory, basePaths, settleMs);
+  const plates = await readPlates(deps, context);
+  const slots = new Set(inventory.volumes.map(({ id }) => id));
+  const idle = plates.filter(({ id }) => !slots.has(id));
+  const { files } = idle.length === 0
+    ? { files: [] }
+    : await ownAndLegacyFiles({ ...deps, context }, inventory);
+  const gonePaths = new Set(plateLeftovers(idle, files, deps.settings.cluster));
+  const isGone = ({ path }: StoredPlate) => gonePaths.has(path);
+  return {
+    found,
+    plates: plates.filter((plate) => !isGone(plate)),
+    gone: plates.filter(isGone),
+    // Read last: whatever was applied meanwhile exists.
+    existing: await readExistingObjects(deps, context),
+  };
+}
+
+/** The PersistentVolume of a volume, and its claim if that is known. */
+function objectsFor(
+  { volume: { stored, record }, plate }: PrintedVolume,
+  ids: VolumeIdPrefix,
+  options: { readonly driverName: string; readonly storageClassName: string },
+): object[] {
+  const capabilities = parseRecordedCapabilities(record.capabilities)!;
+  const { kind, encrypted = false } = capabilities;
+  const sizeBytes = usableBytes(stored.sizeBytes, encrypted);
+  const accessMode = accessModeOf(capabilities);
+  const facts = { volumeHandle: ids.add(stored.id), sizeBytes, kind, encrypted };
+  const claim = plate ?? unknownClaim;
+  const object = { ...options, readOnly: false, name: stored.id, accessMode, claim };
+  const { storageClassName } = options;
+  return [
+    persistentVolume(facts, object),
+    ...plate === undefined ? [] : [{
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { namespace: plate.namespace, name: plate.name },
+      spec: {
+        accessModes: [accessMode],
+        volumeMode: kind.access === "block" ? "Block" : "Filesystem",
+        resources: { requests: { storage: String(sizeBytes) } },
+        storageClassName,
+        volumeName: stored.id,
+      },
+    }],
+  ];
 }
 
 /** The flags with that cluster's id as --cluster-id, which overrides any other: the last one counts. */
@@ -144,35 +217,75 @@ function accessModeOf({ modes }: VolumeCapabilities): string {
   return has("multi-node-reader-only") ? "ReadOnlyMany" : "ReadWriteOnce";
 }
 
-/** Volumes are named as "rds-csi withdraw" takes them, with the prefix of their router. */
-function explain({ found, missing, existing }: LostVolumes, ids: VolumeIdPrefix): string[] {
+/** What is told beside the objects. */
+interface Explanation {
+  readonly verdicts: ReadonlyMap<string, PlateVerdict>;
+  readonly withClaims: boolean;
+  readonly ids: VolumeIdPrefix;
+}
+
+/** Volumes are named as "rds-csi withdraw" takes them, with the prefix of their router, and as people call them. */
+function explain(
+  lost: LostVolumes,
+  printed: readonly PrintedVolume[],
+  { verdicts, withClaims, ids }: Explanation,
+): string[] {
+  const { found, existing, plates, gone } = lost;
   if (found.length === 0) return ["No volume on this router carries that cluster's mark."];
-  const encrypted = missing.filter(({ record }) => isEncrypted(record)).length;
-  const word = (count: number) => count === 1 ? "1 volume" : `${count} volumes`;
+  const encrypted = printed.filter(({ volume }) => isEncrypted(volume.record)).length;
+  const names = namesById(plates);
+  const called = (id: string) => names.has(id) ? `${ids.add(id)} [${names.get(id)}]` : ids.add(id);
+  const leftOut = found.filter((volume) => !printed.some((one) => one.volume === volume));
+  const namespaces = [...new Set(printed.flatMap(({ plate }) => plate?.namespace ?? []))].toSorted();
   return [
     `Nothing was changed. Printed for ${
-      word(missing.length)
-    } of ${found.length}; give the controller that --cluster-id, ` +
-    "for good, and put the claim of each into claimRef before you apply them.",
+      volumes(printed.length)
+    } of ${found.length}; give the controller that ` +
+    `--cluster-id, for good, and ${
+      withClaims
+        ? `make the namespaces before you apply them: ${namespaces.join(", ") || "none"}.`
+        : "put the claim of each into claimRef before you apply them."
+    }`,
     ...encrypted === 0 ? [] : [
-      `${word(encrypted)} of them with encryption: put the Secret of the passphrase into nodeStageSecretRef.`,
+      `${
+        volumes(encrypted)
+      } of them with encryption: put the Secret of the passphrase into nodeStageSecretRef.`,
     ],
-    ...found.filter((volume) => !missing.includes(volume)).map((volume) =>
-      leftOut(volume, existing.get(volume.stored.id), ids)
-    ),
+    ...withClaims || names.size === 0 ? [] : [
+      "--claims prints them with the claims that the name plates on the router name:",
+      ...printed.flatMap(({ volume: { stored: { id } } }) => names.has(id) ? [`  ${called(id)}`] : []),
+    ],
+    ...leftOut.map((volume) => {
+      const { id } = volume.stored;
+      const why = reasonLeftOut(volume, existing.get(id), verdicts.get(id));
+      return `Left out: ${called(id)}, ${why.replace("VOLUME", ids.add(id))}`;
+    }),
+    ...withClaims
+      ? gone.map((plate) =>
+        `Left out: ${describePlate(plate)}, whose volume ${ids.add(plate.id)} is not on this router.`
+      )
+      : [],
   ];
 }
 
-function leftOut(
-  { stored: { id, exported }, record: { holders } }: OwnedVolume,
+function volumes(count: number): string {
+  return count === 1 ? "1 volume" : `${count} volumes`;
+}
+
+function reasonLeftOut(
+  volume: OwnedVolume,
   existing: string | undefined,
-  ids: VolumeIdPrefix,
+  verdict: PlateVerdict | undefined,
 ): string {
-  const handle = ids.add(id);
-  if (existing !== undefined) return `Left out: ${handle}, which ${existing} names already.`;
-  if (holders.length === 0 && !exported) {
-    return `Left out: ${handle}, whose record does not say what it holds: write its PersistentVolume by hand.`;
+  const { stored: { exported }, record: { holders } } = volume;
+  if (existing !== undefined) return `which ${existing} names already.`;
+  if (holders.length > 0 || exported) {
+    const holder = holders.map(({ nodeId }) => nodeId).join(", ") || "an unknown node";
+    return `which ${holder} has. When that node is gone for good: rds-csi withdraw VOLUME --vouch`;
   }
-  const holder = holders.map(({ nodeId }) => nodeId).join(", ") || "an unknown node";
-  return `Left out: ${handle}, which ${holder} has. When that node is gone for good: rds-csi withdraw ${handle} --vouch`;
+  if (!isFree(volume)) {
+    return "whose record does not say what it holds: write its PersistentVolume by hand.";
+  }
+  const reason = verdict !== undefined && "reason" in verdict ? verdict.reason : "it has no name plate";
+  return `because ${reason}; without --claims its PersistentVolume is printed.`;
 }

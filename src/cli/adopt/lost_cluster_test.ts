@@ -14,6 +14,7 @@ import { clusterRules, namespaceRules } from "../../../tests/support/access_rule
 import { startClusterStack, withKubeconfig } from "../../../tests/support/cluster_stack.ts";
 import { clusterId, startStack } from "../../../tests/support/stack.ts";
 import { volumesPath } from "../../kubernetes/objects.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import { FlagError } from "../flags.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
@@ -131,6 +132,63 @@ Deno.test("adopt --from-cluster prints no volume that a PersistentVolume names, 
     api.faults.push({ match: /persistentvolumes/, status: 500 });
     await assert.rejects(runCommand(stack, adoptCommand, args), { kind: "unavailable" });
   });
+});
+
+Deno.test("adopt --from-cluster --claims rebuilds nothing in doubt, and says why", async () => {
+  await using stack = await startStack();
+  const made = async (name: string) => await create(stack, name);
+  const ids = {
+    whole: await made("whole"),
+    cut: await made("cut"),
+    two: await made("two"),
+    kept: await made("kept"),
+    rival: await made("rival"),
+    bare: await made("bare"),
+    held: await made("held"),
+  };
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(ids.held, "node-2"));
+  const plates = `storage-pool/metal-csi/names-of-${clusterHash(clusterId)}`;
+  const put = (name: string) => stack.simulator.model.files.makeDirectories(`${plates}/${name}`);
+  put(`default_photos_rds-ext4_${ids.whole}`);
+  put(`default_${"x".repeat(90)}_rds-ext4_${ids.cut}~`);
+  for (const name of ["before", "after"]) put(`default_${name}_rds-ext4_${ids.two}`);
+  for (const id of [ids.kept, ids.rival]) put(`default_db_rds-ext4_${id}`);
+  put(`media_films_rds-ext4_${ids.held}`);
+  // A volume that is gone is nobody's rival.
+  put("default_photos_rds-ext4_pvc-gone");
+  await changesNothing(stack, async () => {
+    const args = [`--from-cluster=${clusterId}`, "--claims", "--json", "--vouch"];
+    const { code, out, err } = await runCommand(stack, adoptCommand, args);
+    assert.equal(code, exitCodes.ok);
+    const { items } = JSON.parse(out) as { items: (Printed & { kind: string })[] };
+    assert.deepEqual(items.map(({ kind, metadata }) => [kind, metadata]), [
+      ["PersistentVolume", { name: ids.whole }],
+      ["PersistentVolumeClaim", { namespace: "default", name: "photos" }],
+    ]);
+    assert.match(
+      err,
+      /^Nothing was changed\. Printed for 1 volume of 7; .* before you apply them: default\.$/m,
+    );
+    for (
+      const text of [
+        `${ids.cut} [default/${"x".repeat(90)}…], because its name plate is cut`,
+        `${ids.two} [default/after or default/before], because it has 2 name plates`,
+        `${ids.kept} [default/db], because the claim default/db is on the name plate of ${ids.rival} too`,
+        `${ids.rival} [default/db], because the claim default/db is on the name plate of ${ids.kept} too`,
+        `${ids.bare}, because it has no name plate`,
+        `${ids.held} [media/films], which node-2 has. When that node is gone for good: rds-csi withdraw ${ids.held} --vouch`,
+        "default/photos, whose volume pvc-gone is not on this router.",
+      ]
+    ) assert.ok(err.includes(`Left out: ${text}`), `${text}\n${err}`);
+  });
+  const elsewhere = ["--base-path", "/storage-pool/metal-csi", "--base-path", "/fast/metal-csi"];
+  await assert.rejects(
+    runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--claims", "--vouch", ...elsewhere]),
+    refusal("unavailable", /not mounted on the router: pool=fast/),
+  );
+  const without = await runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--vouch"]);
+  assert.match(without.err, new RegExp(`--claims prints them.*\n(.*\n)*  ${ids.whole} \\[default/photos\\]`));
+  assert.equal(parseAllDocuments(without.out).length, 6);
 });
 
 Deno.test("adopt --from-cluster refuses without a cluster to ask, unless somebody vouches", async () => {
