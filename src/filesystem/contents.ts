@@ -2,7 +2,7 @@ import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
-import { contradictorySignatures, type DeviceNode, type FoundDevice } from "../volume/ports/node_ports.ts";
+import { contradictorySignatures, type DeviceNode } from "../volume/ports/node_ports.ts";
 
 /** A partition of a device, as the kernel shows it. */
 export interface Partition extends DeviceNode {
@@ -21,7 +21,10 @@ export function isReadOnlyDevice(
 }
 
 /** The partitions that the kernel has found on a device, in the order of their numbers. */
-export function partitionsOf(files: KernelFiles, { deviceNumber }: FoundDevice): readonly Partition[] {
+export function partitionsOf(
+  files: KernelFiles,
+  { deviceNumber }: Pick<DeviceNode, "deviceNumber">,
+): readonly Partition[] {
   const folder = `/sys/dev/block/${deviceNumber}`;
   return (files.list(folder) ?? []).flatMap((name) => {
     const read = (attribute: string) => files.readText(`${folder}/${name}/${attribute}`)?.trim();

@@ -1,11 +1,13 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { inUse, isInUse } from "../volume/model/device_user.ts";
 import { mountsAt } from "../volume/rules/mounts_at.ts";
-import type { CallContext } from "../volume/ports/system.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { lookAdvice } from "./repair_advice.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import type { MountEntry, MountOptions, Mounts, Paths, ProvenDevice } from "../volume/ports/node_ports.ts";
+import { HostProcesses } from "./host_processes.ts";
 import { readMountTable } from "./mountinfo.ts";
 
 /** The options that keep each file system from writing to the device: replaying a log is writing too. */
@@ -52,8 +54,10 @@ export class SystemMounts implements Mounts {
   readonly #processes: Processes;
   readonly #files: KernelFiles;
   readonly #paths: Pick<Paths, "info">;
+  readonly #hostProcesses: HostProcesses;
 
-  constructor(processes: Processes, files: KernelFiles, paths: Pick<Paths, "info">) {
+  constructor(processes: Processes, files: KernelFiles, paths: Pick<Paths, "info">, clock: Clock) {
+    this.#hostProcesses = new HostProcesses(files, clock);
     this.#processes = processes;
     this.#files = files;
     this.#paths = paths;
@@ -205,13 +209,33 @@ export class SystemMounts implements Mounts {
       });
       const left = this.#at(target).length;
       if (left >= count) {
-        const busy = /busy/.test(result.stderr);
-        throw new VolumeError(
-          busy ? "in-use" : "unavailable",
-          `Cannot unmount ${target}${busy ? " because it is in use" : ""}: ${complaint(result)}`,
-        );
+        if (/busy/.test(result.stderr)) throw await this.#busy(target, context);
+        throw new VolumeError("unavailable", `Cannot unmount ${target}: ${complaint(result)}`);
       }
       count = left;
     }
+  }
+
+  /** Names who uses what cannot be unmounted: files of a file system, or a device whose node is bound. */
+  async #busy(target: string, context: CallContext): Promise<VolumeError> {
+    const { deviceNumber, source, filesystem } = this.#at(target).at(-1)!;
+    const bound = ["devtmpfs", "tmpfs"].includes(filesystem)
+      ? await this.#paths.info(target, context)
+      : undefined;
+    const node = { path: source, deviceNumber };
+    const { users, searched } = bound?.deviceNumber === undefined
+      ? await this.#hostProcesses.usingFiles(node, target, context)
+      : {
+        users: await this.#hostProcesses.holding(
+          [{ path: target, deviceNumber: bound.deviceNumber }],
+          context,
+        ),
+        searched: "the descriptors of all processes",
+      };
+    if (isInUse(users)) return inUse(users, (words) => `Cannot unmount ${target} because ${words}`);
+    return new VolumeError(
+      "in-use",
+      `Cannot unmount ${target} because it is in use, and its user was not found; searched: ${searched}`,
+    );
   }
 }

@@ -1,5 +1,6 @@
 import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
 import { provenDevice } from "../../tests/fakes/devices.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
@@ -15,15 +16,16 @@ const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3" });
 class Deps {
   readonly processes = new FakeProcesses();
   readonly files = new FakeKernelFiles();
+  readonly clock = new FakeClock();
   readonly mounts: SystemMounts;
   lines: string[] = [];
   bound: PathInfo = { kind: "block", deviceNumber: "7:3" };
   copies = 1;
 
   constructor(script?: (run: RecordedRun, deps: Deps) => Scripted | undefined) {
-    this.files.readText = () => this.lines.join("\n");
+    this.files.readText = (path) => path.startsWith("/proc/self/") ? this.lines.join("\n") : "7";
     const paths = { info: () => Promise.resolve(this.bound) };
-    this.mounts = new SystemMounts(this.processes, this.files, paths);
+    this.mounts = new SystemMounts(this.processes, this.files, paths, this.clock);
     this.processes.script = (run) => script?.(run, this) ?? this.kernel(run);
   }
 
@@ -177,6 +179,42 @@ Deno.test("unmount() unmounts everything at the target and nothing else", async 
   assert.ok(deps.lines.every((line) => !line.includes(" /target ")));
   assert.equal(deps.lines.length, 2);
 });
+
+Deno.test("unmount() names the process that keeps it busy, before others with files of the same file system", async () => {
+  const deps = busy();
+  const { clock, files, mounts } = deps;
+  deps.add("/target");
+  const asked = assert.rejects(
+    mounts.unmount("/target", context),
+    refusal(
+      "in-use",
+      /^Cannot unmount \/target because process 30 \(7\) uses \/target\/log of .* on \/dev\/x; end that/,
+    ),
+  );
+  await clock.advance(0);
+  await asked;
+  files.folders.delete("/proc/30/fd");
+  const others = assert.rejects(
+    mounts.unmount("/target", context),
+    refusal("in-use", /process 20 \(7\) uses \/data/),
+  );
+  await clock.advance(0);
+  await others;
+});
+
+/** A busy mount, with two processes that have files of its file system open. */
+function busy() {
+  const deps = new Deps(() => ({ code: 32, stderr: "umount: /target: target is busy." }));
+  const { files } = deps;
+  files.links.set("/proc/self", "1");
+  files.folders.set("/proc", ["1", "20", "30", "self"]);
+  for (const [pid, path] of [["20", "/data"], ["30", "/target/log"]] as const) {
+    files.folders.set(`/proc/${pid}/fd`, ["4"]);
+    files.links.set(`/proc/${pid}/fd/4`, path);
+    files.nodes.set(`/proc/${pid}/fd/4`, { kind: "file", filesystemNumber: "7:3" });
+  }
+  return deps;
+}
 
 const failures: readonly [string, Scripted, VolumeErrorKind][] = [
   ["in-use when it is busy", { code: 32, stderr: "umount: /target: target is busy." }, "in-use"],

@@ -3,6 +3,8 @@ export interface NodeInfo {
   readonly kind: "directory" | "file" | "block" | "other";
   /** For a device its number, `major:minor`. */
   readonly deviceNumber?: string;
+  /** The number of the device of its file system, `major:minor`. */
+  readonly filesystemNumber?: string;
 }
 
 /** A block device that is kept open. */

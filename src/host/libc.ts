@@ -463,17 +463,21 @@ function entryNames(
   return names;
 }
 
-/** Mode at 28, device number at 128 and 132 of `struct statx`, which is the same on every architecture (statx(2)). */
+/**
+ * Mode at 28, device number at 128 and 132, that of the file system at 136 and 140 of `struct statx`, which is the same on
+ * every architecture (statx(2)).
+ */
 function nodeInfo(view: DataView): NodeInfo {
-  const deviceNumber = `${view.getUint32(128, true)}:${view.getUint32(132, true)}`;
+  const numberAt = (offset: number) => `${view.getUint32(offset, true)}:${view.getUint32(offset + 4, true)}`;
+  const filesystemNumber = numberAt(136);
   switch (view.getUint16(28, true) & 0o170000) {
     case 0o040000:
-      return { kind: "directory" };
+      return { kind: "directory", filesystemNumber };
     case 0o100000:
-      return { kind: "file" };
+      return { kind: "file", filesystemNumber };
     case 0o060000:
-      return { kind: "block", deviceNumber };
+      return { kind: "block", deviceNumber: numberAt(128), filesystemNumber };
     default:
-      return { kind: "other" };
+      return { kind: "other", filesystemNumber };
   }
 }

@@ -8,7 +8,6 @@ import type {
   BlockDevices,
   Connection,
   Connector,
-  DeviceHolder,
   Filesystems,
   FormatOptions,
   MissingPath,
@@ -28,7 +27,8 @@ import { FakeCryptsetup } from "./cryptsetup.ts";
 import { FakeDeviceMapper } from "./device_mapper.ts";
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
-import { type FakeDevice, found, isFrozen, newDevice, probeOf, thaw } from "./node_device.ts";
+import { type FakeDevice, found, newDevice, probeOf, thaw } from "./node_device.ts";
+import { FakeDeviceUsers } from "./device_users.ts";
 import { FakePaths } from "./paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
@@ -48,7 +48,7 @@ export const block: Capability = { access: "block", mode: "single-node-writer" }
  * A node whose kernel is a handful of variables. Every operation on it is counted and named, and a test may act before
  * or after any of them.
  */
-export class FakeNode {
+export class FakeNode extends FakeDeviceUsers {
   readonly clock: FakeClock;
   readonly paths = new FakePaths();
   readonly events = new RecordedEvents();
@@ -57,10 +57,6 @@ export class FakeNode {
   readonly deps: NodeDeps;
   readonly service: NodeService;
   table: MountEntry[] = [];
-  holder: DeviceHolder | undefined;
-  claimed = false;
-  /** Devices that the node's kernel has made on top of the volume's device. */
-  layers: readonly string[] = [];
   /** The kernel's device mapper; volumes use it only with `deviceLayer`. */
   readonly mapper: FakeDeviceMapper;
   /** cryptsetup, for encrypted volumes. */
@@ -104,6 +100,7 @@ export class FakeNode {
 
   /** @param devices by NQN; by default only the volume's */
   constructor(clock = new FakeClock(), devices?: Map<string, FakeDevice>) {
+    super();
     this.clock = clock;
     this.devices = devices ?? new Map([[nqn, this.newDevice()]]);
     for (const path of ["/kubelet", "/kubelet/pods", "/kubelet/pods/1", "/kubelet/staging", "/state"]) {
@@ -433,15 +430,11 @@ export class FakeNode {
           const device = on(path);
           device.readAs = undefined;
         }),
-      holder: () => Promise.resolve(this.holder),
-      layers: () => Promise.resolve(this.layers),
-      hasFilesystem: ({ deviceNumber }) => Promise.resolve(isFrozen(this.devices, deviceNumber)),
-      isUnclaimed: (device) =>
-        Promise.resolve(
-          !this.claimed && !isFrozen(this.devices, device.deviceNumber) &&
-            !this.table.some((entry) => entry.deviceNumber === device.deviceNumber) &&
-            !this.mapper.maps.values().some(({ table }) => table?.path === device.deviceNumber),
-        ),
+      ...this.userPorts(
+        this.devices,
+        () => this.table,
+        (number) => this.mapper.maps.values().some(({ table }) => table?.path === number),
+      ),
     };
   }
 }

@@ -67,10 +67,13 @@ export class FakeNvmeKernel {
       setReadOnly: () => Promise.resolve(),
       isReadOnly: () => Promise.resolve(false),
       forgetReads: () => Promise.resolve(),
-      holder: (device) => {
-        const description = openBy.get(device.deviceNumber);
-        return Promise.resolve(description === undefined ? undefined : { certain: true, description });
+      partitions: () => Promise.resolve([]),
+      openBy: ([node]) => {
+        const name = openBy.get(node!.deviceNumber);
+        const process = { pid: 20, name: name ?? "", pod: undefined };
+        return Promise.resolve(name === undefined ? [] : [{ device: node!.path, by: "process", process }]);
       },
+      hiddenUsers: () => Promise.resolve({ users: [], searched: "nothing" }),
       hold: () => Promise.resolve(() => Promise.resolve()),
       layers: () => Promise.resolve([]),
       hasFilesystem: () => Promise.resolve(false),

@@ -1,3 +1,4 @@
+import { isCertain } from "../../src/volume/model/device_user.ts";
 import assert from "node:assert/strict";
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { systemRandom } from "../../src/host/random.ts";
@@ -88,11 +89,9 @@ nodeTest(
     await node.stage(volume, { capability: block });
     await Deno.remove(`${node.state}/volumes/pvc-1.json`);
     const { devices } = node.deps;
-    const holder = devices.holder.bind(devices);
-    devices.holder = async (device, context) => {
-      const found = await holder(device, context);
-      return found?.certain === true ? found : undefined; // Some processes of this machine cannot be inspected.
-    };
+    const openBy = devices.openBy.bind(devices);
+    // Some processes of this machine cannot be inspected.
+    devices.openBy = async (nodes, context) => (await openBy(nodes, context)).filter(isCertain);
     const watch = newWatch(node);
     const command = `exec 3<${await node.device(volume)}; echo open; exec sleep 60 >/dev/null`;
     const user = new Deno.Command("sh", { args: ["-c", command], stdout: "piped" }).spawn();

@@ -60,7 +60,7 @@ export class RealNode {
     this.processes = processes;
     const paths = new SystemPaths(processes, { ...options, files: this.libc });
     const files = this.libc;
-    const mounts = new SystemMounts(processes, files, paths);
+    const mounts = new SystemMounts(processes, files, paths, clock);
     const devices = new SystemBlockDevices(processes, files, clock);
     const parts = {
       processes,

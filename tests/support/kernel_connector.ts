@@ -43,6 +43,7 @@ export class Deps extends FakeNvmeKernel {
       clock: this.clock,
       devices: this.devices,
       mounts: this.mountTable,
+      paths: { info: () => Promise.resolve(undefined) },
       host,
       nqnPrefix: prefix,
       attributes: {

@@ -153,14 +153,14 @@ Deno.test("detachVolume() does not flush a read-only device, and flushes any oth
 const uses:
   readonly (readonly [what: string, use: (parts: ReturnType<typeof machine>) => unknown, wording: RegExp])[] =
     [
-      ["mounted", ({ node }) => node.addMount("7:3", "/mnt"), /it is mounted at \/mnt/],
+      ["mounted", ({ node }) => node.addMount("7:3", "/mnt"), /loop3 is mounted at \/mnt/],
       [
         "bound",
         ({ node }) => {
           node.addMount("0:6", "/pod/dev", { filesystem: "devtmpfs", root: "/loop3" });
           node.paths.nodes.set("/pod/dev", { kind: "block", deviceNumber: "7:3" });
         },
-        /it is bound at \/pod\/dev/,
+        /loop3 is bound at \/pod\/dev/,
       ],
       [
         "open",
@@ -171,14 +171,11 @@ const uses:
       ["claimed elsewhere", ({ node }) => node.claimed = true, /opened exclusively/],
       [
         "a partition of it is mounted",
-        ({ node, files }) => {
-          files.folders.set("/sys/dev/block/7:3", ["loop3p1"]);
-          for (const [name, text] of [["partition", "1"], ["dev", "259:9"], ["size", "8"]] as const) {
-            files.texts.set(`/sys/dev/block/7:3/loop3p1/${name}`, text);
-          }
+        ({ node }) => {
+          node.partitions = [{ path: "/dev/loop3p1", deviceNumber: "259:9" }];
           node.addMount("259:9", "/mnt/part");
         },
-        /it is mounted at \/mnt\/part/,
+        /loop3p1 is mounted at \/mnt\/part/,
       ],
     ];
 

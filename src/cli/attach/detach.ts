@@ -5,9 +5,10 @@ import { assertNotStaged, connectedNqn, parseSubject, type Subject } from "./sub
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
 import { runLimited } from "../../async/deadline.ts";
-import { isReadOnlyDevice, partitionsOf } from "../../filesystem/contents.ts";
+import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { bindsOf, mountsOf } from "../../node/mount_table.ts";
+import { usersOf, withoutSpared } from "../../volume/rules/device_users.ts";
+import { inUse, isInUse } from "../../volume/model/device_user.ts";
 import { closeMapping } from "../../node/encryption/mapping.ts";
 import { findDevice } from "../../node/layer/maps.ts";
 import type { NodeDeps } from "../../node/deps.ts";
@@ -74,10 +75,10 @@ export async function detachVolume(
   const nqn = await connectedNqn(deps, subject, context);
   await assertNotStaged(deps, "detach", subject.volumeId);
   const used = await findDevice(deps, nqn, context);
-  if (used !== undefined) await assertUnused(deps, files, used, context);
+  if (used !== undefined) await assertUnused(deps, used, context);
   await closeMapping(deps, { ...subject, nqns: [nqn] }, context);
   const device = await connector.find(nqn, context);
-  if (device !== undefined) await assertUnused(deps, files, device, context);
+  if (device !== undefined) await assertUnused(deps, device, context);
   await assertNotStaged(deps, "detach", subject.volumeId);
   context.signal.throwIfAborted();
   const nothingWaits = device !== undefined && isReadOnlyDevice(files, device) === true;
@@ -89,28 +90,10 @@ export async function detachVolume(
   );
 }
 
-async function assertUnused(
-  deps: NodeDeps,
-  files: KernelFiles,
-  device: FoundDevice,
-  context: CallContext,
-): Promise<void> {
-  const nodes = [device, ...partitionsOf(files, device).map((partition) => ({ ...device, ...partition }))];
-  const table = await deps.mounts.table();
-  const [mount] = mountsOf(table, new Set(nodes.map(({ deviceNumber }) => deviceNumber)));
-  if (mount !== undefined) throw inUse(device, `it is mounted at ${mount.mountPoint}`);
-  for (const node of nodes) {
-    const [bind] = await bindsOf(deps, table, node, context);
-    if (bind !== undefined) throw inUse(node, `it is bound at ${bind.mountPoint}`);
-    const holder = await deps.devices.holder(node, context);
-    const spared = holder?.certain === false && deps.connector.sparesOpenDevices;
-    if (holder !== undefined && !spared) throw inUse(node, `it is open: ${holder.description}`);
-  }
-  if (await deps.devices.isUnclaimed(device, context)) return;
+async function assertUnused(deps: NodeDeps, device: FoundDevice, context: CallContext): Promise<void> {
+  const users = withoutSpared(deps, await usersOf(deps, device, "unused", context));
   context.signal.throwIfAborted();
-  throw inUse(device, "it cannot be opened exclusively: it is mounted in a container, or mapped");
-}
-
-function inUse({ path, nqn }: FoundDevice, why: string): VolumeError {
-  return new VolumeError("in-use", `Cannot detach the volume because ${why}: device=${path} nqn=${nqn}`);
+  if (isInUse(users)) {
+    throw inUse(users, (words) => `Cannot detach the volume because ${words}: nqn=${device.nqn}`);
+  }
 }

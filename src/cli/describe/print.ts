@@ -3,7 +3,13 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import { alignColumns } from "../table.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
-import { connectionsOf, type MountView, type VolumeView } from "../../doctor/node/volume_view.ts";
+import { describeUser, type DeviceUser } from "../../volume/model/device_user.ts";
+import {
+  connectionsOf,
+  type DeviceView,
+  type MountView,
+  type VolumeView,
+} from "../../doctor/node/volume_view.ts";
 
 /** A volume and its findings. */
 export interface DescribedVolume {
@@ -78,7 +84,7 @@ export function volumeJson(volume: DescribedVolume): unknown {
       ...view.device.found,
       proven: view.device.mismatch === undefined,
       readOnly: view.device.readOnly ?? null,
-      holder: view.device.holder ?? null,
+      users: usesOf(view.device).map((user) => ({ by: user.by, ...describeUser(user) })),
     },
     connections: connectionsOf(view),
     mounts: view.mounts.map(({ path, role, entry, deviceNumber }) => ({
@@ -113,7 +119,7 @@ function deviceRows({ device }: VolumeView): readonly (readonly [name: string, t
   if (device === undefined) return [["device", "none"]];
   const { path, deviceNumber, sizeBytes, nsid, uniqueId } = device.found;
   const identity = `nsid=${nsid} id=${uniqueId || "none"}`;
-  const holder = device.holder?.description ?? "by nobody";
+  const users = usesOf(device).map(describeUser);
   return [
     [
       "device",
@@ -122,8 +128,14 @@ function deviceRows({ device }: VolumeView): readonly (readonly [name: string, t
       }`,
     ],
     ["identity", `${identity}, ${device.mismatch === undefined ? "proven just now" : "NOT PROVEN"}`],
-    ["open", holder],
+    ...users.length === 0 ? [["used", "by nobody else"] as const] : [],
+    ...users.map(({ words, fix }) => ["used", `${words}; to end that: ${fix}`] as const),
   ];
+}
+
+/** The mounts of this process's table are listed by themselves. */
+function usesOf({ users = [] }: DeviceView): readonly DeviceUser[] {
+  return users.filter(({ by }) => by !== "mount" && by !== "bind");
 }
 
 function endpoint(

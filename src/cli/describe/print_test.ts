@@ -12,13 +12,13 @@ Deno.test("formatVolume(), formatTable() and volumeJson() say the same", async (
   await node.publish();
   node.holder = { certain: true, description: "process 7 (dd)" };
   const [found] = await volumesOfNode(node.deps, call());
-  const adapters = { deps: node.deps, files: new FakeKernelFiles(), seeksHolder: true };
+  const adapters = { deps: node.deps, files: new FakeKernelFiles(), seeksUsers: true };
   const view = await viewVolume(adapters, found!, call());
   const volume = { view, findings: judgeVolume(view) };
   const text = formatVolume(volume).join("\n");
   assert.match(text, /^volume +pvc-1: published$/m);
   assert.match(text, /^device +\/dev\/loop3 \(7:3\), 1 GiB \(1073741824 bytes\)$/m);
-  assert.match(text, /^open +process 7 \(dd\)$/m);
+  assert.match(text, /^used +\/dev\/loop3 is open: process 7 \(dd\); to end that: end that process$/m);
   assert.ok(text.includes(stagingPath) && text.endsWith("describe: healthy"), text);
   const [head, row] = formatTable([volume]);
   assert.match(head!, /^VOLUME +KIND +STATE +DEVICE +SIZE +CONNECTIONS +MOUNTS +HEALTH$/);

@@ -51,7 +51,7 @@ export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents =
   const files = new Libc();
   const onHang = () => events.occurred({ kind: "operation-hung", operation: "file" });
   const paths = new SystemPaths(processes, { clock, files, onHang });
-  const mounts = new SystemMounts(processes, files, paths);
+  const mounts = new SystemMounts(processes, files, paths, clock);
   const devices = new SystemBlockDevices(processes, files, clock);
   return { processes, files, paths, clock, mounts, devices, notes, events };
 }

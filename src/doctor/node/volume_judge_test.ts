@@ -11,7 +11,7 @@ const files = new FakeKernelFiles();
 async function described(node: FakeNode) {
   const [volume] = await volumesOfNode(node.deps, call());
   assert.ok(volume !== undefined);
-  const adapters = { deps: node.deps, files, seeksHolder: true };
+  const adapters = { deps: node.deps, files, seeksUsers: true };
   const view = await viewVolume(adapters, volume, call());
   return { view, findings: judgeVolume(view) };
 }
@@ -111,7 +111,7 @@ Deno.test("judgeVolume() reports a device that refuses the writes that its volum
   spoilt.texts.set("/sys/dev/block/7:3/ro", "1");
   const node = await published();
   const [volume] = await volumesOfNode(node.deps, call());
-  const view = await viewVolume({ deps: node.deps, files: spoilt, seeksHolder: false }, volume!, call());
+  const view = await viewVolume({ deps: node.deps, files: spoilt, seeksUsers: false }, volume!, call());
   assert.deepEqual(judgeVolume(view).map(({ state, check }) => `${state} ${check}`), [
     "warning WritesRefused",
   ]);
@@ -119,7 +119,7 @@ Deno.test("judgeVolume() reports a device that refuses the writes that its volum
 
 Deno.test("judgeVolumes() names each volume with what is wrong, or counts those that are staged", async () => {
   const judged = async (node: FakeNode) => {
-    const adapters = { deps: node.deps, files, seeksHolder: false };
+    const adapters = { deps: node.deps, files, seeksUsers: false };
     const volumes = await volumesOfNode(node.deps, call());
     const views = await Promise.all(volumes.map((volume) => viewVolume(adapters, volume, call())));
     return judgeVolumes(views).map(({ check, state, found }) => `${check} ${state} ${found}`);

@@ -1,6 +1,7 @@
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { bindsOf, mountsAt, mountsOf } from "../../node/mount_table.ts";
+import { usersOf } from "../../volume/rules/device_users.ts";
 import { prove } from "../../node/connections/device.ts";
 import { stateFileName } from "../../node/stage/state_file_name.ts";
 import { recordedNumbers } from "../../node/connections/teardown.ts";
@@ -8,9 +9,10 @@ import { findDevice } from "../../node/layer/maps.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import type { DeviceUser } from "../../volume/model/device_user.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { Connection, DeviceHolder, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
+import type { Connection, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import { type StagingState, usedBytes } from "../../volume/model/staging_state.ts";
 import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
@@ -31,8 +33,8 @@ export interface DeviceView {
   readonly mismatch: string | undefined;
   /** Whether the kernel refuses writes; undefined when it is gone. */
   readonly readOnly: boolean | undefined;
-  /** The process that has it open; undefined when there is none, or when it was not searched for. */
-  readonly holder: DeviceHolder | undefined;
+  /** Who uses it besides the volume's own mounts; undefined when that was not searched for. */
+  readonly users: readonly DeviceUser[] | undefined;
 }
 
 /** Everything that a node records and reads of a volume. */
@@ -60,8 +62,8 @@ export function connectionsOf({ connected }: Pick<VolumeView, "connected">): rea
 export interface ViewAdapters {
   readonly deps: NodeDeps;
   readonly files: KernelFiles;
-  /** Whether to search for the process that has the device open: that reads every process of the host. */
-  readonly seeksHolder: boolean;
+  /** Whether to search for the users of the device: that reads every process of the host. */
+  readonly seeksUsers: boolean;
 }
 
 /** Reads everything about a volume. It opens no device, and waits for no dead one. */
@@ -121,7 +123,7 @@ async function deviceOf(
 }
 
 async function viewDevice(
-  { deps, files, seeksHolder }: ViewAdapters,
+  { deps, files, seeksUsers }: ViewAdapters,
   found: FoundDevice,
   stagingState: StagingState | undefined,
   context: CallContext,
@@ -130,7 +132,7 @@ async function viewDevice(
     found,
     mismatch: await mismatchOf(deps, found, stagingState, context),
     readOnly: isReadOnlyDevice(files, found),
-    holder: seeksHolder ? await deps.devices.holder(found, context) : undefined,
+    users: seeksUsers ? await usersOf(deps, found, "everything", context) : undefined,
   };
 }
 
@@ -164,7 +166,7 @@ async function viewMounts(
   const locations = await ownLocations(deps, stagingState);
   const own = locations.map((location) => ({ ...location, entry: mountsAt(table, location.path).at(-1) }));
   const numbers = found === undefined ? stagingState && recordedNumbers(stagingState) : [found.deviceNumber];
-  const binds = found === undefined ? [] : await bindsOf(deps, table, found, context);
+  const binds = found === undefined ? [] : await bindsOf(deps.paths, table, found, context);
   const elsewhere = [...mountsOf(table, new Set(numbers)), ...binds]
     .filter(({ mountPoint }) => !locations.some(({ path }) => path === mountPoint))
     .map((entry) => ({ path: entry.mountPoint, role: "elsewhere" as const, entry }));

@@ -1,4 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
+import { describeUser, type DeviceUser } from "../../volume/model/device_user.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps } from "../deps.ts";
 import { isOnBlockDevice, mountsAt } from "../mount_table.ts";
@@ -13,13 +14,24 @@ export async function unmountLast(deps: NodeDeps, mountPoint: string, context: C
   await deps.mounts.unmount(mountPoint, context);
 }
 
-/** Thaws a file system that may be frozen. Whether it is can only be found by thawing it; a failure is only logged. */
-export async function thaw(deps: NodeDeps, mountPoint: string, context: CallContext): Promise<void> {
+/**
+ * Thaws a file system that may be frozen. Whether it is can only be found by thawing it; a failure is only logged.
+ *
+ * @param others uses of it in other mount namespaces, from which a backup may have frozen it
+ */
+export async function thaw(
+  deps: NodeDeps,
+  mountPoint: string,
+  context: CallContext,
+  others: readonly DeviceUser[] = [],
+): Promise<void> {
   try {
     const wasFrozen = await deps.mounts.thaw(mountPoint, context);
     if (wasFrozen) {
+      const names = others.map((user) => describeUser(user).words).join(", and ");
       deps.notes?.warn("thawed a file system that was frozen, and that is published to no pod", {
         mountPoint,
+        ...names === "" ? {} : { usedBy: names },
       });
     }
   } catch (error) {

@@ -1,8 +1,9 @@
+import { describeUser } from "../../volume/model/device_user.ts";
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { isOfHost } from "../../volume/rules/fence.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { bindsOf, mountsOf } from "../mount_table.ts";
+import { usersOf } from "../../volume/rules/device_users.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 
 /**
@@ -64,19 +65,13 @@ export class OrphanedConnections {
 
   /** Returns why the connection has to stay; undefined when this node made it and its device is unused. */
   async #use(nqn: string, context: CallContext): Promise<string | undefined> {
-    const { connector, devices, mounts } = this.#deps;
+    const { connector } = this.#deps;
     const connections = await connector.connections(nqn, context);
     if (!connections.every((path) => isOfHost(path, connector.host))) return "another host made it";
     const device = await connector.find(nqn, context);
     if (device === undefined) return "it has no device to check";
-    const table = await mounts.table();
-    const [mount] = mountsOf(table, new Set([device.deviceNumber]));
-    if (mount !== undefined) return `it is mounted at ${mount.mountPoint}`;
-    const [bind] = await bindsOf(this.#deps, table, device, context);
-    if (bind !== undefined) return `it is bound at ${bind.mountPoint}`;
-    const holder = await devices.holder(device, context);
-    if (holder !== undefined) return `it is open: ${holder.description}`;
-    return await devices.isUnclaimed(device, context) ? undefined : "it cannot be opened exclusively";
+    const [user] = await usersOf(this.#deps, device, "unused", context);
+    return user === undefined ? undefined : describeUser(user).words;
   }
 
   #split(nqn: string): { readonly volumeId: string; readonly hasEpoch: boolean } {

@@ -1,13 +1,16 @@
 import { VolumeError } from "../../volume/errors.ts";
+import { type DeviceUser, inUse, isInUse } from "../../volume/model/device_user.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
-import { bindsOf, isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
+import { isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { closeMapping, findOwnMapping } from "../encryption/mapping.ts";
 import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
+import { usersOf, withoutSpared } from "../../volume/rules/device_users.ts";
+import { endLivingFilesystem } from "./living_filesystem.ts";
 import { unmountLast } from "./last_unmount.ts";
 
 /** The parts of a volume to take down. */
@@ -55,12 +58,12 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
   const isKnown = devices.some((device) => device.deviceNumber === mapping?.deviceNumber);
   const found = mapping === undefined || isKnown ? devices : [...devices, mapping];
   // One runs a tool to resolve the paths, the other reads /proc for open devices, so they run at the same time.
-  const [points, use] = await Promise.all([
+  const [points, users] = await Promise.all([
     mountPoints(deps, volume.stagingPaths),
-    findOpenUse(deps, found, context),
+    usersOfAll(deps, found, context),
   ]);
-  await refuseWhilePublished(deps, volume, points, found, context);
-  if (use !== undefined) throw inUse(volume, use);
+  await refuseWhilePublished(deps, volume, points, found);
+  refuseWhileUsed(volume, users.filter((user) => user.by !== "mount" || !points.includes(user.at)));
   const { stagingState } = volume;
   // From here on the volume must not be published, even if this call fails later.
   if (stagingState !== undefined) await deps.stagingStore.write({ ...stagingState, staged: false });
@@ -106,20 +109,7 @@ export async function connectedNqns(
  * @throws {VolumeError} in-use while the device is mounted or claimed
  */
 export async function disconnectUnused(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
-  const device = await usedNode(deps, nqn, context);
-  if (device !== undefined) {
-    const [mount] = mountsOf(await deps.mounts.table(), new Set([device.deviceNumber]));
-    const unused = mount === undefined && await deps.devices.isUnclaimed(device, context);
-    context.signal.throwIfAborted();
-    if (!unused) {
-      throw new VolumeError(
-        "in-use",
-        `Cannot disconnect because the device is in use: device=${device.path} ` +
-          (mount === undefined ? "it cannot be opened exclusively" : `mounted at=${mount.mountPoint}`),
-      );
-    }
-  }
-  await disconnect(deps, nqn, context);
+  await disconnectFree(deps, nqn, "claimed", context);
 }
 
 /**
@@ -129,20 +119,25 @@ export async function disconnectUnused(deps: NodeDeps, nqn: string, context: Cal
  * @throws {VolumeError} in-use while the device is mounted, claimed, bound or open
  */
 export async function disconnectUnrecorded(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
+  await disconnectFree(deps, nqn, "unused", context);
+}
+
+async function disconnectFree(
+  deps: NodeDeps,
+  nqn: string,
+  depth: "claimed" | "unused",
+  context: CallContext,
+): Promise<void> {
   const device = await usedNode(deps, nqn, context);
   if (device !== undefined) {
-    const [bind] = await bindsOf(deps, await deps.mounts.table(), device, context);
-    const use = bind === undefined
-      ? await findOpenUse(deps, [device], context)
-      : `it is bound at ${bind.mountPoint}`;
-    if (use !== undefined) {
-      throw new VolumeError(
-        "in-use",
-        `Cannot disconnect because the device is in use: device=${device.path} ${use}`,
-      );
+    const users = await usersOf(deps, device, depth, context);
+    context.signal.throwIfAborted();
+    const inTheWay = withoutSpared(deps, users).filter(({ by }) => depth === "unused" || by !== "bind");
+    if (isInUse(inTheWay)) {
+      throw inUse(inTheWay, (words) => `Cannot disconnect because the device is in use: nqn=${nqn} ${words}`);
     }
   }
-  await disconnectUnused(deps, nqn, context);
+  await disconnect(deps, nqn, context);
 }
 
 /** Removes the maps of an unused subsystem, and then disconnects it. */
@@ -172,7 +167,6 @@ async function refuseWhilePublished(
   volume: Teardown,
   points: readonly string[],
   found: readonly DeviceNode[],
-  context: CallContext,
 ): Promise<void> {
   const table = await deps.mounts.table();
   const staged = points.flatMap((mountPoint) => mountsAt(table, mountPoint));
@@ -192,42 +186,35 @@ async function refuseWhilePublished(
   }
   const published = stagingState?.published.map(({ targetPath }) => targetPath) ?? [];
   for (const mountPoint of await mountPoints(deps, published)) {
-    if (mountsAt(table, mountPoint).length > 0) throw inUse(volume, `it is published at ${mountPoint}`);
+    if (mountsAt(table, mountPoint).length === 0) continue;
+    throw new VolumeError(
+      "in-use",
+      `Cannot unstage the volume because it is published at ${mountPoint}: volume=${volume.volumeId}`,
+    );
   }
-  const numbers = new Set([...found, ...staged].map((it) => it.deviceNumber));
-  const elsewhere = mountsOf(table, numbers).find((entry) => !points.includes(entry.mountPoint));
-  if (elsewhere !== undefined) throw inUse(volume, `it is mounted at ${elsewhere.mountPoint}`);
-  for (const device of found) {
-    const [bind] = await bindsOf(deps, table, device, context);
-    if (bind !== undefined) throw inUse(volume, `it is bound at ${bind.mountPoint}`);
-  }
+  // Of an earlier device of the volume, which is not connected any more.
+  const numbers = new Set(staged.map(({ deviceNumber }) => deviceNumber));
+  const elsewhere = mountsOf(table, numbers).filter((entry) => !points.includes(entry.mountPoint));
+  refuseWhileUsed(
+    volume,
+    elsewhere.map((entry) => ({ device: entry.source, by: "mount", at: entry.mountPoint })),
+  );
 }
 
-/** Describes the process that has one of the devices open; undefined when none has. */
-async function findOpenUse(
+/** All uses of the devices but those that may be there or not. */
+async function usersOfAll(
   deps: NodeDeps,
   found: readonly DeviceNode[],
   context: CallContext,
-): Promise<string | undefined> {
-  for (const device of found) {
-    const [layer] = await deps.devices.layers(device);
-    if (layer !== undefined) return usedByHost(device, layer);
-    const holder = await deps.devices.holder(device, context);
-    if (holder === undefined || (!holder.certain && deps.connector.sparesOpenDevices)) continue;
-    return `${device.path} is open: ${holder.description}`;
-  }
-  return undefined;
-}
-
-/** A node that scans raw devices finds what a workload has written there: LVM, md, multipath. */
-function usedByHost({ path }: DeviceNode, layer: string): string {
-  return `this node itself uses ${path}, by ${layer}, which it made by what is written in the volume; ` +
-    "remove it on the node (vgchange -an, mdadm --stop, multipath -f): see the guide on raw block volumes";
+): Promise<readonly DeviceUser[]> {
+  const users: DeviceUser[] = [];
+  for (const device of found) users.push(...await usersOf(deps, device, "open", context));
+  return withoutSpared(deps, users);
 }
 
 /**
- * After this driver's mounts are gone, a claim belongs to another user: a mount in another namespace, or a mapped
- * device.
+ * After this driver's mounts are gone, a claim belongs to another user: a mount in another namespace, or what a node that
+ * scans raw devices has made of a workload's data.
  */
 async function refuseWhileClaimed(
   deps: NodeDeps,
@@ -236,10 +223,18 @@ async function refuseWhileClaimed(
   context: CallContext,
 ): Promise<void> {
   for (const device of found) {
-    if (await deps.devices.isUnclaimed(device, context)) continue;
+    let users = await usersOf(deps, device, "claimed", context);
+    if (await endLivingFilesystem(deps, volume.stagingState, device, users, context)) {
+      users = await usersOf(deps, device, "claimed", context);
+    }
     context.signal.throwIfAborted();
-    throw inUse(volume, `${device.path} cannot be opened exclusively`);
+    refuseWhileUsed(volume, users.filter(({ by }) => by !== "bind"));
   }
+}
+
+function refuseWhileUsed({ volumeId }: Teardown, users: readonly DeviceUser[]): void {
+  if (!isInUse(users)) return;
+  throw inUse(users, (words) => `Cannot unstage the volume because ${words}: volume=${volumeId}`);
 }
 
 async function removeDeviceFiles(
@@ -278,8 +273,4 @@ async function verifyGone(
     `Cannot finish unstaging the volume because a part of it is still here: volume=${volume.volumeId} ` +
       `mounted=${mounted ?? "no"} connected=${left ?? "no"} map=${map?.name ?? "no"}`,
   );
-}
-
-function inUse(volume: Teardown, why: string): VolumeError {
-  return new VolumeError("in-use", `Cannot unstage the volume because ${why}: volume=${volume.volumeId}`);
 }

@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { isEncryptionUuid, mapName } from "../../volume/model/device_layer.ts";
+import { inUse } from "../../volume/model/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
@@ -7,6 +8,7 @@ import type { Encryption } from "../../volume/ports/encryption.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { prove } from "../connections/device.ts";
+import { keepersOf } from "../../volume/rules/device_users.ts";
 import { isOn, onMap } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -67,7 +69,7 @@ export async function findOwnMapping(
  * Closes the mapping of an unused volume. OK when there is none. One whose device is gone is closed as soon as nothing has
  * it open any more.
  *
- * @throws {VolumeError} in-use, naming the holder, while it is in use
+ * @throws {VolumeError} in-use, naming the user, while it is in use
  */
 export async function closeMapping(
   deps: NodeDeps,
@@ -84,8 +86,7 @@ export async function close(deps: NodeDeps, mapping: DeviceMap, context: CallCon
     await deps.encryption!.close(mapping, mapping.below.includes("gone"), context);
   } catch (error) {
     if (!VolumeError.is(error, "in-use")) throw error;
-    const holder = await deps.devices.holder(mapping, context);
-    throw new VolumeError("in-use", `${error.message} holder=${holder?.description ?? "unknown"}`);
+    throw inUse(await keepersOf(deps, mapping, context), (users) => `${error.message} because ${users}`);
   }
 }
 

@@ -105,7 +105,7 @@ async function dropStale(
 ): Promise<void> {
   const table = await deps.mounts.table();
   const mounts = mountsOf(table, new Set([there.deviceNumber]));
-  const [bind] = await bindsOf(deps, table, there, context);
+  const [bind] = await bindsOf(deps.paths, table, there, context);
   const elsewhere = bind ?? mounts.find((entry) => entry.mountPoint !== mountPoint);
   const isOnlyOwn = mountsAt(table, mountPoint).every((entry) => entry.deviceNumber === there.deviceNumber);
   if (elsewhere !== undefined || !isOnlyOwn) {

@@ -412,7 +412,7 @@ Deno.test("the mapping of a device that is gone is closed by the kernel once not
   node.device.connected = false;
   node.showDevices();
   node.held.add("253:40"); // A process that cannot be seen.
-  await rejectsWith(node.unstage(), "in-use", /holder=unknown/);
+  await rejectsWith(node.unstage(), "in-use", /its user was not found; searched: .*mount namespaces/);
   assert.ok(node.mapper.deferred.has(mapping));
   node.held.clear();
   node.showDevices();

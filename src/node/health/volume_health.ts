@@ -1,4 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
+import { describeUser, layerName } from "../../volume/model/device_user.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
 import { judgeNodeHealth, type NodeReading, type Shown } from "../../volume/rules/node_health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -77,7 +78,7 @@ async function readAt(
     waits && device === undefined ? connector.find(stagingState.nqn, context) : undefined,
     device && mismatchOf(deps, stagingState, device, context),
     mount && silenceOf(deps, mount, context),
-    device === undefined ? [] : deps.devices.layers(device),
+    device === undefined ? [] : layersOf(deps, device),
     Promise.all(
       stagingState.published.map((target) => readTarget(deps, stagingState, table, target, context)),
     ),
@@ -94,6 +95,11 @@ async function readAt(
     layers,
     targets,
   };
+}
+
+async function layersOf(deps: NodeDeps, device: FoundDevice): Promise<readonly string[]> {
+  const users = await deps.devices.layers([device, ...await deps.devices.partitions(device)]);
+  return users.map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
 }
 
 async function mismatchOf(

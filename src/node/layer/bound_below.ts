@@ -16,7 +16,7 @@ export async function refuseBoundBelow(
   below: ProvenDevice,
   context: CallContext,
 ): Promise<void> {
-  const [bind] = await bindsOf(deps, await deps.mounts.table(), below, context);
+  const [bind] = await bindsOf(deps.paths, await deps.mounts.table(), below, context);
   if (bind === undefined) return;
   throw new VolumeError(
     "in-use",

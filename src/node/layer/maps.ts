@@ -6,10 +6,12 @@ import {
   mapUuid,
   nqnOfMapUuid,
 } from "../../volume/model/device_layer.ts";
+import { inUse } from "../../volume/model/device_user.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap, MapIdentity } from "../../volume/ports/device_maps.ts";
 import type { DeviceNode, FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { keepersOf } from "../../volume/rules/device_users.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** The name and UUID of the map of an export; undefined for an NQN that does not belong to this driver. */
@@ -97,7 +99,7 @@ export async function endQueueing(deps: NodeDeps, nqn: string, context: CallCont
  * Removes the map of an unused export, and all I/O that waits in it. OK when there is none. It does not end queueing
  * before: the kernel removes no open map, and the process that has it open would lose the waiting I/O.
  *
- * @throws {VolumeError} in-use, naming the holder, while it is in use
+ * @throws {VolumeError} in-use, naming the user, while it is in use
  */
 export async function removeMap(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
   const map = await findMap(deps, nqn);
@@ -106,7 +108,6 @@ export async function removeMap(deps: NodeDeps, nqn: string, context: CallContex
     await deps.maps!.remove(map, context);
   } catch (error) {
     if (!VolumeError.is(error, "in-use")) throw error;
-    const holder = await deps.devices.holder(map, context);
-    throw new VolumeError("in-use", `${error.message} holder=${holder?.description ?? "unknown"}`);
+    throw inUse(await keepersOf(deps, map, context), (users) => `${error.message} because ${users}`);
   }
 }

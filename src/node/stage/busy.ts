@@ -1,6 +1,8 @@
 import { VolumeError } from "../../volume/errors.ts";
+import { describeUser, isCertain } from "../../volume/model/device_user.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { usersOf } from "../../volume/rules/device_users.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -16,14 +18,14 @@ export async function refuseWhileBusy(
   context: CallContext,
   seenFree = false,
 ): Promise<void> {
-  const holder = seenFree ? undefined : await deps.devices.holder(device, context);
-  const unclaimed = await deps.devices.isUnclaimed(device, context);
+  const users = (await usersOf(deps, device, seenFree ? "claimed" : "unused", context)).filter(isCertain);
   context.signal.throwIfAborted();
-  if (unclaimed && holder?.certain !== true) return;
+  const [user] = users;
+  if (user === undefined) return;
   deps.events.occurred({ kind: "format-refused", reason: "in-use" });
   throw new VolumeError(
     "busy",
     `Cannot format the device because it is in use, perhaps by an earlier attempt: device=${device.path} ` +
-      `holder=${holder?.description ?? "unknown"}`,
+      describeUser(user).words,
   );
 }

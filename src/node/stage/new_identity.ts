@@ -1,6 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import { inUse, isCertain, isInUse } from "../../volume/model/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { awaitDevice } from "../connections/device.ts";
@@ -71,13 +72,12 @@ export async function assertRenewable(
       );
     }
   }
-  const holder = await deps.devices.holder(found, context);
-  if (holder?.certain) {
-    throw new VolumeError(
-      "in-use",
-      `Cannot stage the volume because its device is open: volume=${volumeId} device=${found.path} ${holder.description}`,
-    );
-  }
+  const users = (await deps.devices.openBy([found], context)).filter(isCertain);
+  if (!isInUse(users)) return;
+  throw inUse(
+    users,
+    (words) => `Cannot stage the volume because its device is open: volume=${volumeId} ${words}`,
+  );
 }
 
 /**

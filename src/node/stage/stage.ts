@@ -405,7 +405,7 @@ async function refuseWhileBound(
   const isSame = stagingState.staged && stagingState.device?.deviceNumber === device.deviceNumber;
   const isOwn = (entry: MountEntry) => own.includes(entry.mountPoint) || (isSame && !isDeleted(entry));
   const table = await deps.mounts.table();
-  const binds = await bindsOf(deps, table, device, context);
+  const binds = await bindsOf(deps.paths, table, device, context);
   const uses = stagingState.kind === "block"
     ? [...binds.filter((entry) => !isOwn(entry)), ...mountsOf(table, new Set([device.deviceNumber]))]
     : binds;

@@ -2,11 +2,13 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
+import { isCertain } from "../../volume/model/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import type { PublishContext } from "../../volume/model/publish_context.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
+import { usersOf } from "../../volume/rules/device_users.ts";
 import { thaw, unmountLast } from "../connections/last_unmount.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -201,10 +203,11 @@ async function mount(
   const flags = readOnly ? mountFlags : [...mountFlags, ...errorFlags(mountFlags, parameters.mkfsOptions)];
   const options = { readOnly, flags };
   const lives = await deps.devices.hasFilesystem(proven);
+  const others = lives ? await usersOf(deps, proven, "everything", context) : [];
   await deps.mounts.mountDevice(proven, mountPoint, filesystem, options, context);
-  // The mount has joined a file system that no mount here has: it may be frozen, and every write would wait. Whether another
-  // mount namespace has it cannot be told.
-  if (lives) await thaw(deps, mountPoint, context);
+  // The mount has joined a file system that no mount here has: it may be frozen, and every write of the pod would wait, also
+  // where a backup in another mount namespace has frozen it. That is said.
+  if (lives) await thaw(deps, mountPoint, context, others);
   context.signal.throwIfAborted();
 }
 
@@ -306,7 +309,7 @@ async function check(
   } catch (error) {
     if (!VolumeError.is(error, "in-use")) throw error;
     // An earlier check may have outlived its call.
-    if ((await deps.devices.holder(device, context))?.certain === true) throw error;
+    if ((await deps.devices.openBy([device], context)).some(isCertain)) throw error;
   }
   context.signal.throwIfAborted();
 }
@@ -375,7 +378,7 @@ async function isSeenFree(
 ): Promise<boolean> {
   if (!publish.mayFormat || stagingState.readOnly || stagingState.mkfs !== "none") return false;
   try {
-    return await deps.devices.holder(device, { ...context, signal }) === undefined;
+    return (await deps.devices.openBy([device], { ...context, signal })).length === 0;
   } catch {
     // Whatever was wrong: the check is repeated before anything is made on the device.
     return false;

@@ -2,6 +2,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { call, FakeNode, nqn, sizeBytes, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import type { DeviceUser } from "../../volume/model/device_user.ts";
 import { contradictorySignatures } from "../../volume/ports/node_ports.ts";
 
 Deno.test("stage() mounts a volume again whatever a pod wrote into the last block of its file system, unless it was imported", async () => {
@@ -88,19 +89,21 @@ async function interruptMkfs(node: FakeNode): Promise<void> {
 }
 
 const somebody = { certain: true, description: "process 7 (blkid)" };
-const perhaps = { certain: false, description: "perhaps process 8, which cannot be looked into" };
+const blkid = { pid: 7, name: "blkid", pod: undefined };
+const met: DeviceUser[] = [{ device: "/dev/loop3", by: "process", process: blkid }];
+const perhaps: DeviceUser[] = [{ device: "/dev/loop3", by: "unseen", what: "process 8" }];
 
 for (
-  const [name, met, reads, formats] of [
-    ["nobody was met, and looks once", [undefined, somebody], 1, 1],
-    ["the tool that looks for signatures was met, and is gone", [somebody, undefined], 2, 1],
+  const [name, seen, reads, formats] of [
+    ["nobody was met, and looks once", [[], met], 1, 1],
+    ["the tool that looks for signatures was met, and is gone", [met, []], 2, 1],
     ["somebody may have been met, and looks again", [perhaps, perhaps], 2, 1],
   ] as const
 ) {
   Deno.test(`stage() formats when ${name}`, async () => {
     const node = new FakeNode();
     let count = 0;
-    node.deps.devices.holder = () => Promise.resolve(met[count++]);
+    node.deps.devices.openBy = () => Promise.resolve(seen[count++]!);
     await node.stage();
     assert.deepEqual([count, node.formats.length], [reads, formats]);
   });
@@ -126,8 +129,8 @@ Deno.test("stage() formats nothing when the device is claimed after no process w
 Deno.test("stage() reads again when the early read fails", async () => {
   const node = new FakeNode();
   let count = 0;
-  node.deps.devices.holder = () =>
-    count++ === 0 ? Promise.reject(new VolumeError("unavailable", "injected")) : Promise.resolve(undefined);
+  node.deps.devices.openBy = () =>
+    count++ === 0 ? Promise.reject(new VolumeError("unavailable", "injected")) : Promise.resolve([]);
   await node.stage();
   assert.deepEqual([count, node.formats.length], [2, 1]);
 });
@@ -136,7 +139,7 @@ Deno.test("stage() does not wait for the search for open devices where a file sy
   const node = new FakeNode();
   node.device.content = "ext4";
   let ended = false;
-  node.deps.devices.holder = (_device, { signal }) =>
+  node.deps.devices.openBy = (_nodes, { signal }) =>
     new Promise((_resolve, reject) =>
       signal.addEventListener("abort", () => {
         ended = true;

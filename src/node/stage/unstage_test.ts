@@ -48,7 +48,8 @@ for (const capability of [ext4, block]) {
   Deno.test(`unstage() of a ${kind} volume refuses to disconnect while another process claims the device`, async () => {
     const node = await staged(capability);
     node.claimed = true;
-    await assert.rejects(node.unstage(), refusal("in-use", /exclusively/));
+    const text = /exclusively, and its user was not found; searched: .*mount namespaces: volume=pvc-1; .*ZFS/;
+    await assert.rejects(node.unstage(), refusal("in-use", text));
     assert.equal(node.device.connected, true);
   });
 
@@ -87,6 +88,19 @@ const users: readonly [string, (node: FakeNode) => void, RegExp][] = [
     /this node itself uses .* by \/dev\/md127 \(raid1\)/,
   ],
   ["it is open", (node) => node.holder = { certain: true, description: "process 7 (qemu)" }, /process 7/],
+  ["a partition of it is mounted", (node) => {
+    node.partitions = [{ path: "/dev/loop3p1", deviceNumber: "259:9" }];
+    node.addMount("259:9", "/mnt");
+  }, /\/dev\/loop3p1 is mounted at \/mnt: .*unmount it/],
+  ["the node swaps to a partition of it", (node) => {
+    node.partitions = [{ path: "/dev/loop3p1", deviceNumber: "259:9" }];
+    node.swaps = ["/dev/loop3p1"];
+  }, /this node swaps to \/dev\/loop3p1: .*swapoff/],
+  [
+    "the host's multipath has it",
+    (node) => node.layers = ["/dev/dm-3 (mpatha, mpath)"],
+    /by \/dev\/dm-3 \(mpatha, mpath\).*multipath -f \/dev\/dm-3/,
+  ],
   ["its device is mounted elsewhere", (node) => node.addMount("7:3", "/somewhere"), /mounted at \/somewhere/],
   ["its device is bound elsewhere", (node) => {
     node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });
@@ -96,6 +110,38 @@ const users: readonly [string, (node: FakeNode) => void, RegExp][] = [
     node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });
   }, /bound at/],
 ];
+
+/** What keeps a device, and is not seen before the volume's own mount is gone. */
+const keepers: readonly [string, (node: FakeNode) => void, RegExp][] = [
+  [
+    "another mount namespace",
+    (node) => node.namespaces = [{ at: "/data", pid: 7, name: "containerd" }],
+    /\/dev\/loop3 is mounted at \/data in the mount namespace of process 7 \(containerd\): .*restart the service/,
+  ],
+  [
+    "a process that opened it exclusively meanwhile",
+    (node) =>
+      node.after = (operation) => {
+        if (operation !== "unmount") return;
+        node.claimed = true;
+        node.holder = { certain: true, description: "process 7 (mkfs.ext4)" };
+      },
+    /is open: process 7 \(mkfs.ext4\): .*end that process/,
+  ],
+];
+
+for (const [name, use, text] of keepers) {
+  Deno.test(`unstage() names ${name} that keeps the device, searches for it once, and ends afterwards`, async () => {
+    const node = await staged(ext4);
+    use(node);
+    await assert.rejects(node.unstage(), refusal("in-use", text));
+    assert.deepEqual([node.device.connected, node.hiddenSearches], [true, 1]);
+    Object.assign(node, { namespaces: [], claimed: false, holder: undefined, after: () => {} });
+    await node.unstage();
+    assertGone(node);
+    assert.equal(node.hiddenSearches, 1, "only where it is refused");
+  });
+}
 
 for (const [name, use, text] of users) {
   Deno.test(`unstage() refuses while ${name}, and changes nothing`, async () => {

@@ -5,14 +5,10 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { HostIdentity } from "../../volume/model/host/identity.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type {
-  BlockDevices,
-  FoundDevice,
-  MissingPath,
-  Mounts,
-  Target,
-} from "../../volume/ports/node_ports.ts";
+import { describeUser } from "../../volume/model/device_user.ts";
+import type { MissingPath, Target } from "../../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import { type UserPorts, usersOf } from "../../volume/rules/device_users.ts";
 import { leadsTo, type Resolve, type TargetPath, targetPaths } from "./addresses.ts";
 import type { Asked, AskedTargets } from "./asked_targets.ts";
 import type { ConnectTurns } from "./connect_turns.ts";
@@ -28,7 +24,7 @@ import { joinsPaths, type KernelController, readControllers, readDevices, readPe
 import { maxWaitOf } from "../../async/poll.ts";
 
 /** The adapters of an attempt. */
-interface AttemptAdapters extends UseAdapters {
+interface AttemptAdapters extends UserPorts {
   readonly files: KernelFiles;
   readonly tool: NvmeTool;
   readonly asked: AskedTargets;
@@ -148,8 +144,9 @@ export class ConnectAttempt {
     const { nqn, name, stateName, address, port, hostNqn } = foreign;
     const facts = { nqn, controller: name, state: stateName, address, port, hostnqn: hostNqn };
     for (const device of readDevices(files, nqn)) {
-      const use = await deviceUse(this.#adapters, device, this.#context);
-      if (use === undefined) continue;
+      const [user] = await usersOf(this.#adapters, device, "unused", this.#context);
+      if (user === undefined) continue;
+      const use = describeUser(user).words;
       if (this.#isLegacyDrivers(foreign, paths)) {
         this.#kept.add(identityOf(foreign));
         this.#warn("keeps the connection that the legacy driver has made, because it is in use", {
@@ -361,27 +358,4 @@ function leadsThere(controller: KernelController, paths: readonly TargetPath[]):
 /** Identifies a connection, even after another one gets its name. */
 function identityOf({ name, hostNqn, hostId, address, port }: KernelController): string {
   return [name, hostNqn, hostId, address, port].join(" ");
-}
-
-/** The adapters of {@linkcode deviceUse}. */
-interface UseAdapters {
-  readonly devices: BlockDevices;
-  readonly mounts: Mounts;
-}
-
-/** Describes the use, or possible use, of a device; undefined when it is provably unused. */
-async function deviceUse(
-  { devices, mounts }: UseAdapters,
-  device: FoundDevice,
-  context: CallContext,
-): Promise<string | undefined> {
-  const name = device.path.slice(device.path.lastIndexOf("/") + 1);
-  for (const entry of await mounts.table()) {
-    if (entry.deviceNumber === device.deviceNumber) return `mounted at ${entry.mountPoint}`;
-    // The device's node is bound somewhere: `/nvme0n1`, or `/nvme0n1//deleted`.
-    if (entry.root.split("/").includes(name)) return `bound at ${entry.mountPoint}`;
-  }
-  const holder = await devices.holder(device, context);
-  if (holder !== undefined) return `open: ${holder.description}`;
-  return await devices.isUnclaimed(device, context) ? undefined : "claimed: no exclusive open";
 }

@@ -12,6 +12,7 @@ import type {
   FoundDevice,
   MissingPath,
   Mounts,
+  Paths,
   Target,
 } from "../../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
@@ -46,6 +47,7 @@ export interface KernelConnectorOptions {
   /** Checked before a connection of another program is replaced. */
   readonly devices: BlockDevices;
   readonly mounts: Mounts;
+  readonly paths: Pick<Paths, "info">;
   readonly resolve: Resolve;
   readonly clock: Clock;
   readonly notes: Notes;

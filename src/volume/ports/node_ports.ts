@@ -4,6 +4,7 @@
  * @module
  */
 import type { FilesystemType } from "../model/capabilities.ts";
+import type { DeviceUser } from "../model/device_user.ts";
 import type { Digest } from "../model/staging_state.ts";
 import type { HostIdentity } from "../model/host/identity.ts";
 import type { CallContext } from "./system.ts";
@@ -325,12 +326,12 @@ export interface FilesystemStats {
 /** A block device by number and path. */
 export type DeviceNode = Pick<FoundDevice, "deviceNumber" | "path">;
 
-/** A process or device that has a device open. */
-export interface DeviceHolder {
-  /** False for a process that cannot be inspected, and so may have it open or not. */
-  readonly certain: boolean;
-  /** For people. */
-  readonly description: string;
+/** What only a search through the mount namespaces of all processes finds. */
+export interface HiddenUsers {
+  /** Mounts in other mount namespaces, files of a file system that no mount table shows, or such a file system. */
+  readonly users: readonly DeviceUser[];
+  /** What was searched, for people. */
+  readonly searched: string;
 }
 
 /** Operations on block devices. */
@@ -344,11 +345,23 @@ export interface BlockDevices {
   forgetReads(device: ProvenDevice, context: CallContext): Promise<void>;
   /** Whether the kernel refuses writes to the device; undefined where it does not show that. Starts no process. */
   isReadOnly(device: ProvenDevice): Promise<boolean | undefined>;
+  /** The partitions of the device that the kernel has found. Starts no process. */
+  partitions(device: DeviceNode): Promise<readonly DeviceNode[]>;
   /**
-   * The holder of the device: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
-   * when it is provably not open. A mount is not seen here.
+   * What this node's kernel has made on top of one of the devices: device mapper (LVM, multipath), md and the like; and the
+   * devices to which it swaps. Starts no process.
    */
-  holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined>;
+  layers(nodes: readonly DeviceNode[]): Promise<readonly DeviceUser[]>;
+  /**
+   * The processes of the host with a descriptor on one of the devices, and loop devices on top. Empty when they are provably
+   * not open. A mount is not seen here.
+   */
+  openBy(nodes: readonly DeviceNode[], context: CallContext): Promise<readonly DeviceUser[]>;
+  /**
+   * Searches for the users of the devices that this process's mount table does not show. It reads every process of the host:
+   * only for a device whose user is not known otherwise. Opens no device.
+   */
+  hiddenUsers(nodes: readonly DeviceNode[], context: CallContext): Promise<HiddenUsers>;
   /**
    * Keeps the device open, so that the kernel gives neither its name nor its number to another device while tools go by
    * them. Returns a function that closes it, which never fails and is quick.
@@ -356,11 +369,6 @@ export interface BlockDevices {
    * Throws `unavailable` when it does not open, `identity-mismatch` when another device has its path.
    */
   hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>>;
-  /**
-   * Devices that this node's kernel has made on top of the device or a partition of it: device mapper (LVM, multipath)
-   * and md, each described for people. The driver's own maps are left out.
-   */
-  layers(device: DeviceNode): Promise<readonly string[]>;
   /**
    * Whether the kernel has an ext4 or xfs of the device, mounted or not: one that is frozen, or was unmounted while it was
    * used, lives without a mount. Starts no process.

@@ -6,6 +6,16 @@ import type { BlockDevices, Filesystems, FoundDevice, Mounts, ProvenDevice } fro
 type Refuses<Method extends (device: never, ...rest: never[]) => unknown> = FoundDevice extends
   Parameters<Method>[0] ? false : ProvenDevice extends Parameters<Method>[0] ? true : false;
 
+/** What tells who uses a device, and how it is. */
+type OnlyReads =
+  | "partitions"
+  | "layers"
+  | "openBy"
+  | "hiddenUsers"
+  | "hold"
+  | "isUnclaimed"
+  | "hasFilesystem";
+
 /** Every operation on a device, or that trusts its content. The compiler checks every `true`. */
 const provenOnly: {
   readonly filesystems: Readonly<
@@ -20,10 +30,7 @@ const provenOnly: {
   >;
   readonly devices: Readonly<
     {
-      [Name in Exclude<keyof BlockDevices, "hasFilesystem" | "holder" | "isUnclaimed" | "hold" | "layers">]:
-        Refuses<
-          BlockDevices[Name]
-        >;
+      [Name in Exclude<keyof BlockDevices, OnlyReads>]: Refuses<BlockDevices[Name]>;
     }
   >;
 } = {

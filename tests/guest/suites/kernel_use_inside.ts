@@ -163,8 +163,10 @@ for (const filesystem of ["ext4", "xfs"] as const) {
       const [, tookMs] = await timed(node.stage(volume, { capability }));
       await sh(`timeout 10 sh -c 'echo more >> ${node.staging("pvc-1")}/data'`);
       assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "keptmore\n");
+      await sh(`fsfreeze -f ${node.staging("pvc-1")} && umount ${node.staging("pvc-1")}`);
       await node.unstage(volume);
-      return `thawed by unstage; unmounted by hand and frozen, staged again in ${tookMs} ms and written to`;
+      assert.deepEqual(await node.states(volume), []);
+      return `thawed by unstage; unmounted by hand and frozen, staged again in ${tookMs} ms and written to; ended by unstage`;
     },
   );
 }
@@ -193,7 +195,13 @@ useRows.add(
     const elsewhere = new Deno.Command("unshare", { args }).spawn();
     try {
       await until("mounted", () => Deno.readTextFileSync(`/proc/${elsewhere.pid}/comm`) === "sleep\n");
-      said.push(await refusal(node.unstage(volume), "in-use", /cannot be opened exclusively/));
+      said.push(
+        await refusal(
+          node.unstage(volume),
+          "in-use",
+          /mounted at \/mnt in the mount namespace of process [0-9]+ \(sleep\)/,
+        ),
+      );
     } finally {
       elsewhere.kill("SIGKILL");
       await elsewhere.status;

@@ -107,7 +107,7 @@ async function attaching(bench: Bench, guest: Guest): Promise<void> {
   await bench.test("detach refuses while it is mounted, and leaves nothing afterwards", async () => {
     const refused = await rds(guest, "detach pvc-1");
     assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /it is mounted at \/mnt\/pvc-1/);
+    assert.match(refused.stderr, /is mounted at \/mnt\/pvc-1/);
     await guest.sh("umount /mnt/pvc-1");
     const { status, stderr } = await rds(guest, "detach pvc-1");
     assert.equal(status, 0, stderr);

@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { usersOf } from "../../src/volume/rules/device_users.ts";
+import { refusal } from "../fakes/refusal.ts";
+import { call, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
+
+/** A shell that has done what it was told, and waits. */
+class WaitingShell implements AsyncDisposable {
+  readonly #child: Deno.ChildProcess;
+
+  private constructor(child: Deno.ChildProcess) {
+    this.#child = child;
+  }
+
+  static async start(command: readonly string[], script: string): Promise<WaitingShell> {
+    const [tool, ...args] = [...command, "sh", "-ec", `${script}\necho ready\nread line`];
+    const child = new Deno.Command(tool!, { args, stdin: "piped", stdout: "piped" }).spawn();
+    const reader = child.stdout.getReader();
+    const { value } = await reader.read();
+    await reader.cancel();
+    const shell = new WaitingShell(child);
+    if (new TextDecoder().decode(value) === "ready\n") return shell;
+    await shell[Symbol.asyncDispose]();
+    throw new Error(`the script ended: ${script}`);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#child.stdin.close();
+    await this.#child.status;
+  }
+}
+
+const otherNamespace = ["unshare", "--mount", "--propagation", "private"];
+
+async function staged(node: RealNode, capability = ext4): Promise<TestVolume> {
+  const volume = new TestVolume(node, "pvc-1");
+  await node.stage(volume, { capability });
+  return volume;
+}
+
+nodeTest(
+  "unstage() names the process whose mount namespace has kept a mount, and ends when it has gone",
+  async (node) => {
+    const volume = await staged(node);
+    {
+      await using shell = await WaitingShell.start(otherNamespace, "");
+      const text = new RegExp(
+        `/dev/loop[0-9]+ is mounted at ${
+          node.staging(volume.id)
+        } in the mount namespace of process ${shell.pid} \\(sh\\)`,
+      );
+      await assert.rejects(node.unstage(volume), refusal("in-use", text));
+    }
+    await node.unstage(volume);
+  },
+);
+
+nodeTest("unstage() names the process that works in the folder that is to be unmounted", async (node) => {
+  const volume = await staged(node);
+  {
+    await using shell = await WaitingShell.start([], `cd ${node.staging(volume.id)}`);
+    const text = new RegExp(
+      `Cannot unmount ${node.staging(volume.id)} because process ${shell.pid} \\(sh\\) uses ${
+        node.staging(volume.id)
+      } of`,
+    );
+    await assert.rejects(node.unstage(volume), refusal("in-use", text));
+  }
+  await node.unstage(volume);
+});
+
+nodeTest("unstage() names the process that uses a file of what was unmounted lazily", async (node) => {
+  const volume = await staged(node);
+  {
+    await using shell = await WaitingShell.start([], `exec 3> ${node.staging(volume.id)}/log`);
+    await run("umount", "-l", node.staging(volume.id));
+    const text = new RegExp(`process ${shell.pid} \\(sh\\) uses /log of the file system on /dev/loop`);
+    await assert.rejects(node.unstage(volume), refusal("in-use", text));
+  }
+  await node.unstage(volume);
+});
+
+nodeTest(
+  "unstage() names a mount namespace without a process, and thaws nothing that it may have",
+  async (node) => {
+    const volume = await staged(node);
+    const pins = `${node.folder}/pins`;
+    await Deno.mkdir(pins);
+    await run("mount", "-t", "tmpfs", "--make-private", "pins", pins);
+    try {
+      await Deno.writeTextFile(`${pins}/one`, "");
+      await run("unshare", `--mount=${pins}/one`, "--propagation", "private", "true");
+      try {
+        const text =
+          /ext4 of \/dev\/loop[0-9]+ lives on without a mount .* could not be searched: mnt:\[[0-9]+\] at /;
+        await assert.rejects(node.unstage(volume), refusal("in-use", text));
+      } finally {
+        await run("umount", `${pins}/one`);
+      }
+    } finally {
+      await run("umount", pins);
+    }
+    await node.unstage(volume);
+  },
+);
+
+for (const capability of [ext4, xfs]) {
+  const { filesystem } = capability as { readonly filesystem: string };
+  nodeTest(`unstage() ends a frozen ${filesystem} that was unmounted by hand`, async (node) => {
+    const volume = await staged(node, capability);
+    const staging = node.staging(volume.id);
+    const device = await node.device(volume);
+    try {
+      await run("fsfreeze", "--freeze", staging);
+      await run("umount", staging);
+      await node.unstage(volume);
+    } finally {
+      const lives = (await run("sh", "-c", `ls -d /sys/fs/*/${device.slice(5)} || true`)).trim() !== "";
+      if (lives) {
+        await run("sh", "-c", `mount ${device} ${staging}; fsfreeze -u ${staging}; umount ${staging}`);
+      }
+    }
+    assert.equal(await node.deps.connector.find(volume.nqn, call()), undefined);
+  });
+}
+
+/** A disk with one partition of 8 MiB, of which the kernel is told, as a loop device. */
+async function partitioned(folder: string): Promise<string> {
+  const image = `${folder}/disk.img`;
+  await Deno.writeFile(image, new Uint8Array(16 * 1024 * 1024));
+  const path = (await run("losetup", "--partscan", "--find", "--show", image)).trim();
+  await run("addpart", path, "1", "2048", "16384");
+  return path;
+}
+
+nodeTest(
+  "usersOf() names a partition that is mounted elsewhere, and one to which the machine swaps",
+  async (node) => {
+    const path = await partitioned(node.folder);
+    try {
+      const deviceNumber = node.libc.info(path)!.deviceNumber!;
+      const users = () => usersOf(node.deps, { path, deviceNumber }, "claimed", call());
+      assert.deepEqual(await users(), []);
+      const partition = `${path}p1`;
+      await run("mkfs.ext4", "-q", partition);
+      await Deno.mkdir(`${node.folder}/part`);
+      {
+        await using shell = await WaitingShell.start(
+          otherNamespace,
+          `mount ${partition} ${node.folder}/part`,
+        );
+        const process = { pid: shell.pid, name: "sh", pod: undefined };
+        assert.deepEqual(await users(), [
+          { device: partition, by: "namespace", at: `${node.folder}/part`, process },
+        ]);
+      }
+      assert.deepEqual(await users(), []);
+      await run("mkswap", "--force", partition);
+      await run("swapon", partition);
+      try {
+        assert.deepEqual(await users(), [{ device: partition, by: "swap" }]);
+      } finally {
+        await run("swapoff", partition);
+      }
+    } finally {
+      await run("losetup", "--detach", path);
+    }
+  },
+);
