@@ -10,12 +10,11 @@ import { partitionsOf } from "./contents.ts";
 import { layersOn, loopsOn } from "./device_stack.ts";
 import { HostProcesses } from "./host_processes.ts";
 
-/** Where the processes of the whole host are visible: with `hostPID`, the usual path. */
-const defaultProcPath = "/proc";
-
 /** An open that takes longer waits for something that blocks the device. */
 const openMs = 10_000;
 const closeMs = 2_000;
+/** A read that takes longer waits for a device that is away. */
+const readMs = 2_000;
 /**
  * Another program may claim a device for a moment: one that only reads, one that sets up loop devices, or a container
  * that starts with copies of all mounts.
@@ -30,7 +29,7 @@ export class SystemBlockDevices implements BlockDevices {
   readonly #clock: Clock;
   readonly #hostProcesses: HostProcesses;
 
-  constructor(processes: Processes, files: KernelFiles, clock: Clock, procPath = defaultProcPath) {
+  constructor(processes: Processes, files: KernelFiles, clock: Clock, procPath?: string) {
     this.#processes = processes;
     this.#files = files;
     this.#clock = clock;
@@ -116,6 +115,31 @@ export class SystemBlockDevices implements BlockDevices {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const types: readonly FilesystemType[] = ["ext4", "xfs"];
     return types.find((type) => this.#files.list(`/sys/fs/${type}/${name}`) !== undefined);
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async filesystemErrors({ path }: DeviceNode): Promise<number | undefined> {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    const text = this.#files.readText(`/sys/fs/ext4/${name}/errors_count`)?.trim() ?? "";
+    return /^[0-9]{1,10}$/.test(text) ? Number(text) : undefined;
+  }
+
+  async refusesReads({ path }: DeviceNode, context: CallContext): Promise<boolean | undefined> {
+    try {
+      // A child: a read of a device whose target is silent would keep this process from ending.
+      const result = await this.#processes.run("dd", {
+        args: [`if=${path}`, "of=/dev/null", "bs=4096", "count=1", "iflag=direct", "status=none"],
+        signal: context.signal,
+        subject: path,
+        timeoutMs: readMs,
+      });
+      if (result.code === 0) return false;
+      return /error reading .*: Input\/output error/.test(result.stderr) ? true : undefined;
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (VolumeError.is(error)) return undefined;
+      throw error;
+    }
   }
 
   async hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>> {

@@ -390,3 +390,38 @@ Deno.test("hiddenUsers() names a file system that lives where nothing shows why,
   assert.deepEqual((await hiddenUsers()).users, [{ ...lives, hidden }]);
   assert.match((await hiddenUsers()).searched, /^3 mount namespaces and 3 processes, of which 1 cannot be/);
 });
+
+for (
+  const [what, script, expected] of [
+    ["answers", () => ({ code: 0 }), false],
+    ["refuses", () => ({ code: 1, stderr: "dd: error reading '/dev/loop3': Input/output error\n" }), true],
+    [
+      "cannot be opened",
+      () => ({ code: 1, stderr: "dd: failed to open '/dev/loop3': Input/output error" }),
+      undefined,
+    ],
+    ["does not answer in time", () => {
+      throw new VolumeError("deadline", "Cannot finish dd within 2 s");
+    }, undefined],
+  ] as const
+) {
+  Deno.test(`refusesReads() of a device that ${what}: ${expected}`, async () => {
+    const { files, clock } = deps();
+    const processes = new FakeProcesses();
+    processes.script = script;
+    const devices = new SystemBlockDevices(processes, files, clock);
+    assert.equal(await devices.refusesReads(device, context), expected);
+    assert.deepEqual(processes.lines, [
+      "dd if=/dev/loop3 of=/dev/null bs=4096 count=1 iflag=direct status=none",
+    ]);
+  });
+}
+
+Deno.test("filesystemErrors() is the kernel's count of ext4's errors, and unknown without a number", async () => {
+  const { files, devices } = deps();
+  assert.equal(await devices.filesystemErrors(device), undefined);
+  for (const [text, expected] of [["0", 0], ["12\n", 12], ["x", undefined]] as const) {
+    files.texts.set("/sys/fs/ext4/loop3/errors_count", text);
+    assert.equal(await devices.filesystemErrors(device), expected);
+  }
+});

@@ -121,7 +121,7 @@ export class NodeService {
 
   /** See {@linkcode nodeVolumeHealth}. */
   async volumeHealth(volumeId: string, context: CallContext): Promise<VolumeHealth> {
-    return await nodeVolumeHealth(this.#deps, volumeId, context);
+    return await nodeVolumeHealth(this.#deps, volumeId, context, true);
   }
 
   /** See {@linkcode StorageHealth}. */

@@ -22,6 +22,8 @@ export class FakeDeviceUsers {
   claimed = false;
   /** Devices that the node's kernel has made on top of the volume's device, such as `/dev/md127 (raid1)`. */
   layers: readonly string[] = [];
+  /** The path of the only device that has those. @default {every device} */
+  layersOn: string | undefined;
   partitions: readonly DeviceNode[] = [];
   /** Paths of devices and partitions to which the node swaps. */
   swaps: readonly string[] = [];
@@ -71,7 +73,8 @@ export class FakeDeviceUsers {
   }
 
   #layersOn(nodes: readonly DeviceNode[]): readonly DeviceUser[] {
-    const layers = this.layers.map((text): DeviceUser => {
+    const isOn = this.layersOn === undefined || nodes.some(({ path }) => path === this.layersOn);
+    const layers = (isOn ? this.layers : []).map((text): DeviceUser => {
       const [layer, words = ""] = text.replace(/\)$/, "").split(" (");
       const names = words.split(", ").filter((word) => word !== "");
       return { device: nodes[0]!.path, by: "layer", layer: layer!, words: names };

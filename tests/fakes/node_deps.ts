@@ -430,6 +430,9 @@ export class FakeNode extends FakeDeviceUsers {
           const device = on(path);
           device.readAs = undefined;
         }),
+      filesystemErrors: ({ path }) => Promise.resolve(on(path).errors),
+      refusesReads: ({ path }, context) =>
+        this.#do("refusesReads", context, () => "refusesReads" in on(path) ? on(path).refusesReads : false),
       ...this.userPorts(
         this.devices,
         () => this.table,

@@ -21,6 +21,10 @@ export interface FakeDevice {
   /** Whether its file system's log has to be replayed. */
   dirty: boolean;
   readOnly: boolean;
+  /** How many errors the kernel has found in its file system. @default {0} */
+  errors?: number;
+  /** Whether it answers a read with an error; undefined when it does not answer. */
+  refusesReads?: boolean | undefined;
   /** Whether its file system is frozen: it outlives its last mount. */
   frozen?: boolean;
   connected: boolean;

@@ -76,6 +76,8 @@ export class FakeNvmeKernel {
       hiddenUsers: () => Promise.resolve({ users: [], searched: "nothing" }),
       hold: () => Promise.resolve(() => Promise.resolve()),
       layers: () => Promise.resolve([]),
+      filesystemErrors: () => Promise.resolve(undefined),
+      refusesReads: () => Promise.resolve(undefined),
       hasFilesystem: () => Promise.resolve(false),
       isUnclaimed: () => Promise.resolve(true),
     };

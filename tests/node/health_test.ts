@@ -53,6 +53,29 @@ nodeTest(
   },
 );
 
+nodeTest(
+  "xfs: health reports a device that refuses reads, while the file system looks well",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1");
+    await node.stage(volume, { capability: xfs });
+    assert.deepEqual(await reasons(node), []);
+    // The kernel answers reads behind the end of a loop device's file with errors.
+    await Deno.truncate(volume.image, 0);
+    assert.deepEqual(await reasons(node), ["DeviceUnreadable"]);
+    await node.unstage(volume);
+  },
+);
+
+nodeTest("ext4: health reports errors after which the file system goes on", async (node) => {
+  const volume = new TestVolume(node, "pvc-1");
+  await node.stage(volume, { mountFlags: ["errors=continue"] });
+  assert.deepEqual(await reasons(node), []);
+  const disk = (await node.device(volume)).slice("/dev/".length);
+  await Deno.writeTextFile(`/sys/fs/ext4/${disk}/trigger_fs_error`, "a test");
+  assert.deepEqual(await reasons(node), ["FilesystemErrors"]);
+  await node.unstage(volume);
+});
+
 nodeTest("block: health reports another device at the target", async (node) => {
   const capability = block;
   const volume = new TestVolume(node, "pvc-1", 16n << 20n);

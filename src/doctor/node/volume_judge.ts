@@ -53,6 +53,7 @@ const fixes: Readonly<Record<string, (id: string) => Fix>> = {
   DeviceMissing: nodeFixes.nextPod,
   DeviceWaiting: nodeFixes.deviceRefused,
   DeviceMismatch: nodeFixes.nextPod,
+  FilesystemErrors: nodeFixes.kernelLog,
   FilesystemReadOnly: nodeFixes.kernelLog,
   FilesystemShutDown: nodeFixes.kernelLog,
   NotStaged: nodeFixes.stagingUnfinished,

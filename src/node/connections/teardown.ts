@@ -7,7 +7,7 @@ import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { closeMapping, findOwnMapping } from "../encryption/mapping.ts";
-import { findMap, mappedNqn, removeMap, usedNode } from "../layer/maps.ts";
+import { findMap, mappedNqn, mayHaveMap, othersBelow, removeMap, usedNode } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 import { usersOf, withoutSpared } from "../../volume/rules/device_users.ts";
 import { endLivingFilesystem } from "./living_filesystem.ts";
@@ -60,7 +60,7 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
   // One runs a tool to resolve the paths, the other reads /proc for open devices, so they run at the same time.
   const [points, users] = await Promise.all([
     mountPoints(deps, volume.stagingPaths),
-    usersOfAll(deps, found, context),
+    usersOfAll(deps, volume, found, context),
   ]);
   await refuseWhilePublished(deps, volume, points, found);
   refuseWhileUsed(volume, users.filter((user) => user.by !== "mount" || !points.includes(user.at)));
@@ -201,14 +201,18 @@ async function refuseWhilePublished(
   );
 }
 
-/** All uses of the devices but those that may be there or not. */
+/** All uses of the devices, and of the namespaces below maps, but those that may be there or not. */
 async function usersOfAll(
   deps: NodeDeps,
+  { nqns, stagingState }: Teardown,
   found: readonly DeviceNode[],
   context: CallContext,
 ): Promise<readonly DeviceUser[]> {
   const users: DeviceUser[] = [];
   for (const device of found) users.push(...await usersOf(deps, device, "open", context));
+  if (stagingState === undefined || mayHaveMap(stagingState)) {
+    for (const nqn of nqns) users.push(...await othersBelow(deps, nqn, found, context));
+  }
   return withoutSpared(deps, users);
 }
 

@@ -7,7 +7,7 @@ import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging_state.ts";
 import { proveStaged } from "../connections/device.ts";
 import { assertEncrypts } from "../encryption/mapping.ts";
-import { findDevice, findMap } from "../layer/maps.ts";
+import { findDevice, findMap, mayHaveMap, othersBelow } from "../layer/maps.ts";
 import { mountsAt } from "../mount_table.ts";
 import { filesystemStats } from "./stats.ts";
 import { withDeadline } from "../../async/deadline.ts";
@@ -20,8 +20,9 @@ const silenceMs = 5_000;
 
 /**
  * The problems of a volume as this node sees them; none when it is healthy. It reads what the kernel shows and changes
- * nothing; it does not read the device.
+ * nothing.
  *
+ * @param readsDevice whether a block is read of a device whose errors the kernel does not show, of xfs
  * @throws {VolumeError} not-found when this node has no record of it; unavailable or deadline when the kernel does not
  *   show its connections or mounts
  */
@@ -29,6 +30,7 @@ export async function nodeVolumeHealth(
   deps: NodeDeps,
   volumeId: string,
   context: CallContext,
+  readsDevice = false,
 ): Promise<VolumeHealth> {
   const what = `look after the volume: volume=${volumeId}`;
   return await withDeadline(deps.clock, context, limitMs, what, async (limited) => {
@@ -37,7 +39,7 @@ export async function nodeVolumeHealth(
       const damaged = { status: "INACCESSIBLE", reason: "StateDamaged", message: stagingState } as const;
       return { id: volumeId, problems: [damaged] };
     }
-    const reading = await readAt(deps, stagingState, limited);
+    const reading = await readAt(deps, stagingState, limited, readsDevice);
     const problems = judgeNodeHealth(reading);
     if (stagingState.staged) {
       deps.events.occurred({ kind: "connections", volumeId, connections: reading.connections });
@@ -63,6 +65,7 @@ async function readAt(
   deps: NodeDeps,
   stagingState: StagingState,
   context: CallContext,
+  readsDevice: boolean,
 ): Promise<NodeReading> {
   const { connector, mounts, paths } = deps;
   const [connections, device, map, table] = await Promise.all([
@@ -74,11 +77,18 @@ async function readAt(
   const mountPoint = await paths.mountPoint(stagingState.stagingPath);
   const mount = stagingState.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);
   const waits = map !== undefined;
-  const [returned, mismatch, silence, layers, targets] = await Promise.all([
+  const isLive = connections.some(({ state }) => state === "live");
+  const mounted = device !== undefined && mount?.deviceNumber === device.deviceNumber ? device : undefined;
+  const [returned, mismatch, silence, layers, errors, refusesReads, targets] = await Promise.all([
     waits && device === undefined ? connector.find(stagingState.nqn, context) : undefined,
     device && mismatchOf(deps, stagingState, device, context),
     mount && silenceOf(deps, mount, context),
-    device === undefined ? [] : layersOf(deps, device),
+    device === undefined ? [] : layersOf(deps, stagingState, device, context),
+    mounted && deps.devices.filesystemErrors(mounted),
+    // The read would wait for a device without a live path.
+    mounted && mount?.filesystem === "xfs" && readsDevice && isLive
+      ? deps.devices.refusesReads(mounted, context)
+      : undefined,
     Promise.all(
       stagingState.published.map((target) => readTarget(deps, stagingState, table, target, context)),
     ),
@@ -93,13 +103,21 @@ async function readAt(
     mount,
     silence,
     layers,
+    errors,
+    refusesReads,
     targets,
   };
 }
 
-async function layersOf(deps: NodeDeps, device: FoundDevice): Promise<readonly string[]> {
+async function layersOf(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  device: FoundDevice,
+  context: CallContext,
+): Promise<readonly string[]> {
   const users = await deps.devices.layers([device, ...await deps.devices.partitions(device)]);
-  return users.map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
+  const below = mayHaveMap(stagingState) ? await othersBelow(deps, device.nqn, [device], context) : [];
+  return [...users, ...below].map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
 }
 
 async function mismatchOf(

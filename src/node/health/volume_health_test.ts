@@ -56,6 +56,25 @@ for (const capability of [undefined, block]) {
   });
 }
 
+Deno.test("volumeHealth() reports errors after which a file system goes on, and nothing that is not known", async () => {
+  const xfs: Capability = { access: "mount", filesystem: "xfs", mode: "single-node-writer" };
+  const reads = (node: FakeNode) =>
+    node.operations.filter((operation) => operation === "refusesReads").length;
+  const broken = await published(xfs);
+  broken.device.refusesReads = true;
+  assert.deepEqual(await reasons(broken), ["DeviceUnreadable"]);
+  broken.device.refusesReads = undefined;
+  assert.deepEqual(await reasons(broken), []);
+  broken.device.refusesReads = true;
+  broken.connections.set(nqn, { state: "connecting" });
+  assert.deepEqual(await reasons(broken), ["ConnectionLost"]);
+  assert.equal(reads(broken), 2, "a read would wait for a device without a live path");
+  const damaged = await published();
+  damaged.device.errors = 3;
+  assert.deepEqual(await reasons(damaged), ["FilesystemErrors"]);
+  assert.equal(reads(damaged), 0, "the kernel shows the errors of ext4");
+});
+
 Deno.test("volumeHealth() reports a file system that never answers, in time", async () => {
   const node = await published();
   Object.assign(node.deps.filesystems, { stats: () => new Promise(() => {}) });

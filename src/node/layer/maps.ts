@@ -6,10 +6,11 @@ import {
   mapUuid,
   nqnOfMapUuid,
 } from "../../volume/model/device_layer.ts";
-import { inUse } from "../../volume/model/device_user.ts";
+import { type DeviceUser, inUse } from "../../volume/model/device_user.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap, MapIdentity } from "../../volume/ports/device_maps.ts";
 import type { DeviceNode, FoundDevice } from "../../volume/ports/node_ports.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { keepersOf } from "../../volume/rules/device_users.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -110,4 +111,26 @@ export async function removeMap(deps: NodeDeps, nqn: string, context: CallContex
     if (!VolumeError.is(error, "in-use")) throw error;
     throw inUse(await keepersOf(deps, map, context), (users) => `${error.message} because ${users}`);
   }
+}
+
+/** Whether the volume may have a map: its own, or the mapping of an encrypted one. */
+export function mayHaveMap({ layer, luks }: StagingState): boolean {
+  return layer !== undefined || luks !== undefined;
+}
+
+/**
+ * What this node has made of the namespace below a map besides that map, as its own multipath does.
+ *
+ * @param used the devices in use; where the namespace is one of them, there is no map
+ */
+export async function othersBelow(
+  deps: NodeDeps,
+  nqn: string,
+  used: readonly DeviceNode[],
+  context: CallContext,
+): Promise<readonly DeviceUser[]> {
+  const below = await deps.connector.find(nqn, context);
+  if (below === undefined || used.some(({ deviceNumber }) => deviceNumber === below.deviceNumber)) return [];
+  const users = await deps.devices.layers([below, ...await deps.devices.partitions(below)]);
+  return users.filter((user) => user.by !== "layer" || !used.some(({ path }) => path === user.layer));
 }

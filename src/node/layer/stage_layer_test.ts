@@ -256,6 +256,23 @@ Deno.test("unstage() removes no map that a process holds open, and names the pro
   nothingLeft(node);
 });
 
+Deno.test("unstage() refuses while the node's multipath has the device below the map, and health says so", async () => {
+  const node = await stagedNode();
+  Object.assign(node, { layers: ["/dev/dm-9 (mpatha, mpath)"], layersOn: node.device.path });
+  const { problems } = await node.service.volumeHealth(volumeId, call());
+  assert.deepEqual(problems.map(({ reason }) => reason), ["UsedByNode"]);
+  await rejectsWith(
+    node.unstage(),
+    "in-use",
+    /itself uses \/dev\/loop3, by \/dev\/dm-9 .*multipath -f \/dev\/dm-9/,
+  );
+  assert.equal(node.device.connected, true);
+  // The volume's own map is on that device as well.
+  node.layers = ["/dev/dm-0 (rds-csi-pvc-1, mpath)"];
+  await node.unstage();
+  nothingLeft(node);
+});
+
 Deno.test("unstage() is unavailable while a mounted volume waits for its device, and succeeds afterwards", async () => {
   const node = await stagedNode();
   renew(node);

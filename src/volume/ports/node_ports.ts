@@ -374,6 +374,16 @@ export interface BlockDevices {
    * used, lives without a mount. Starts no process.
    */
   hasFilesystem(device: DeviceNode): Promise<boolean>;
+  /**
+   * How many errors the kernel has found in the mounted ext4 of the device since its last check; undefined where it counts
+   * none, as with xfs. Starts no process.
+   */
+  filesystemErrors(device: DeviceNode): Promise<number | undefined>;
+  /**
+   * Whether the device answers a read with an error; undefined when it does not answer within seconds, or that is not known.
+   * It reads the first block, past all caches.
+   */
+  refusesReads(device: DeviceNode, context: CallContext): Promise<boolean | undefined>;
   /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
   isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
 }

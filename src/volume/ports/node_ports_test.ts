@@ -14,7 +14,9 @@ type OnlyReads =
   | "hiddenUsers"
   | "hold"
   | "isUnclaimed"
-  | "hasFilesystem";
+  | "hasFilesystem"
+  | "filesystemErrors"
+  | "refusesReads";
 
 /** Every operation on a device, or that trusts its content. The compiler checks every `true`. */
 const provenOnly: {

@@ -26,6 +26,10 @@ export interface NodeReading {
   readonly mount: MountEntry | undefined;
   /** Why the file system at the staging path does not answer; undefined when it does or there is none. */
   readonly silence: string | undefined;
+  /** How many errors the kernel has found in the file system; undefined where it counts none. */
+  readonly errors?: number | undefined;
+  /** Whether the device answers a read with an error; undefined when that is not known. */
+  readonly refusesReads?: boolean | undefined;
   /** Devices that the node's kernel has made on top of the device, see `BlockDevices.layers()`. */
   readonly layers: readonly string[];
   readonly targets: readonly { readonly targetPath: string; readonly shown: Shown }[];
@@ -114,7 +118,8 @@ function layerProblems({ layers, device }: NodeReading): HealthProblem[] {
   return [problem("DEGRADED", "UsedByNode", message)];
 }
 
-function filesystemProblems({ stagingState, mount, silence }: NodeReading): HealthProblem[] {
+function filesystemProblems(reading: NodeReading): HealthProblem[] {
+  const { stagingState, mount, silence } = reading;
   if (stagingState.kind === "block") return [];
   const at = `path=${stagingState.stagingPath}`;
   if (mount === undefined) {
@@ -136,8 +141,23 @@ function filesystemProblems({ stagingState, mount, silence }: NodeReading): Heal
     ...silence === undefined
       ? []
       : [problem("INACCESSIBLE", "FilesystemSilent", `the file system does not answer: ${at} ${silence}`)],
-    ...writabilityProblems(stagingState, mount),
+    ...errorProblems(reading, writabilityProblems(stagingState, mount)),
     ...growthProblems(stagingState),
+  ];
+}
+
+/** Errors after which the kernel lets the file system go on, and so the mount table shows nothing. */
+function errorProblems(
+  { stagingState, device, errors = 0, refusesReads, silence }: NodeReading,
+  shown: readonly HealthProblem[],
+): readonly HealthProblem[] {
+  if (shown.length > 0 || silence !== undefined) return shown;
+  const at = `path=${stagingState.stagingPath} device=${device?.path}`;
+  const unreadable = `the device answers reads with errors, while its file system goes on: ${at}`;
+  const found = `the kernel has found errors in the file system since its last check: errors=${errors} ${at}`;
+  return [
+    ...refusesReads === true ? [problem("INACCESSIBLE", "DeviceUnreadable", unreadable)] : [],
+    ...errors > 0 ? [problem("DEGRADED", "FilesystemErrors", found)] : [],
   ];
 }
 

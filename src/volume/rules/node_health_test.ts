@@ -137,6 +137,19 @@ const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
     "INACCESSIBLE FilesystemShutDown",
   ]],
   ["writable against intent", { stagingState: readOnly }, ["DEGRADED FilesystemWritable"]],
+  ["ext4 with errors that goes on", { errors: 2 }, ["DEGRADED FilesystemErrors"]],
+  ["ext4 without errors, or of which nothing is known", { errors: 0 }, []],
+  ["errors that have turned it read-only", { errors: 2, mount: { ...mount, superOptions: ["ro"] } }, [
+    "DEGRADED FilesystemReadOnly",
+  ]],
+  ["a device that refuses reads below a file system that goes on", { refusesReads: true }, [
+    "INACCESSIBLE DeviceUnreadable",
+  ]],
+  ["a device that did not answer a read", { refusesReads: undefined }, []],
+  ["a device that refuses reads below one that was shut down", {
+    refusesReads: true,
+    mount: { ...mount, superOptions: ["rw", "shutdown"] },
+  }, ["INACCESSIBLE FilesystemShutDown"]],
   ["a silent file system", { silence: "exit=1" }, ["INACCESSIBLE FilesystemSilent"]],
   ["a target without a mount", { targets: [target("/pod/a", { state: "nothing" })] }, [
     "INACCESSIBLE TargetMissing",
