@@ -145,6 +145,32 @@ export class SystemMounts implements Mounts {
     await this.#unmountTo(target, 0, context);
   }
 
+  async whoKeeps(target: string, context: CallContext): Promise<VolumeError> {
+    const entry = this.#at(target).at(-1);
+    if (entry === undefined) {
+      return new VolumeError("unavailable", `Cannot unmount ${target}: it has gone meanwhile`);
+    }
+    const { deviceNumber, source, filesystem } = entry;
+    const bound = ["devtmpfs", "tmpfs"].includes(filesystem)
+      ? await this.#paths.info(target, context)
+      : undefined;
+    const node = { path: source, deviceNumber };
+    const { users, searched } = bound?.deviceNumber === undefined
+      ? await this.#hostProcesses.usingFiles(node, target, context)
+      : {
+        users: await this.#hostProcesses.holding(
+          [{ path: target, deviceNumber: bound.deviceNumber }],
+          context,
+        ),
+        searched: "the descriptors of all processes",
+      };
+    if (isInUse(users)) return inUse(users, (words) => `Cannot unmount ${target} because ${words}`);
+    return new VolumeError(
+      "in-use",
+      `Cannot unmount ${target} because it is in use, and its user was not found; searched: ${searched}`,
+    );
+  }
+
   #at(target: string): readonly MountEntry[] {
     return mountsAt(readMountTable(this.#files), target);
   }
@@ -209,33 +235,10 @@ export class SystemMounts implements Mounts {
       });
       const left = this.#at(target).length;
       if (left >= count) {
-        if (/busy/.test(result.stderr)) throw await this.#busy(target, context);
+        if (/busy/.test(result.stderr)) throw await this.whoKeeps(target, context);
         throw new VolumeError("unavailable", `Cannot unmount ${target}: ${complaint(result)}`);
       }
       count = left;
     }
-  }
-
-  /** Names who uses what cannot be unmounted: files of a file system, or a device whose node is bound. */
-  async #busy(target: string, context: CallContext): Promise<VolumeError> {
-    const { deviceNumber, source, filesystem } = this.#at(target).at(-1)!;
-    const bound = ["devtmpfs", "tmpfs"].includes(filesystem)
-      ? await this.#paths.info(target, context)
-      : undefined;
-    const node = { path: source, deviceNumber };
-    const { users, searched } = bound?.deviceNumber === undefined
-      ? await this.#hostProcesses.usingFiles(node, target, context)
-      : {
-        users: await this.#hostProcesses.holding(
-          [{ path: target, deviceNumber: bound.deviceNumber }],
-          context,
-        ),
-        searched: "the descriptors of all processes",
-      };
-    if (isInUse(users)) return inUse(users, (words) => `Cannot unmount ${target} because ${words}`);
-    return new VolumeError(
-      "in-use",
-      `Cannot unmount ${target} because it is in use, and its user was not found; searched: ${searched}`,
-    );
   }
 }

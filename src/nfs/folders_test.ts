@@ -16,7 +16,10 @@ async function withFolder(work: (path: string, nfs: SystemNfsMounts) => Promise<
     processes: new SystemProcesses({ clock: systemClock }),
     files: new FakeKernelFiles(),
     clock: systemClock,
-    mounts: { table: () => Promise.resolve([]) },
+    mounts: {
+      table: () => Promise.resolve([]),
+      whoKeeps: () => Promise.reject(new Error("not asked")),
+    },
     filesystems: { stats: () => Promise.reject(new Error("not asked")) },
     timedFiles: new TimedFiles(systemClock),
     identifier: { ensure() {} },

@@ -39,7 +39,7 @@ export interface NfsMountsOptions {
   readonly processes: Processes;
   readonly files: KernelFiles;
   readonly clock: Clock;
-  readonly mounts: Pick<Mounts, "table">;
+  readonly mounts: Pick<Mounts, "table" | "whoKeeps">;
   readonly filesystems: Pick<Filesystems, "stats">;
   readonly timedFiles: TimedFiles;
   readonly identifier: ClientIdentifier;
@@ -242,11 +242,8 @@ export class SystemNfsMounts implements NfsMounts {
     // The kernel takes a mount out of the table first, and waits for its server after that.
     if (await this.#countAt(target) < left) return "detached";
     if (result !== undefined && await this.#answers(target, context)) {
-      const busy = /busy/.test(result.stderr);
-      throw new VolumeError(
-        busy ? "in-use" : "unavailable",
-        `Cannot unmount ${target}${busy ? " because it is in use" : ""}: ${complaint(result)}`,
-      );
+      if (/busy/.test(result.stderr)) throw await this.#options.mounts.whoKeeps(target, context);
+      throw new VolumeError("unavailable", `Cannot unmount ${target}: ${complaint(result)}`);
     }
     await this.#umount(["--lazy"], target, context);
     return "detached";

@@ -37,7 +37,11 @@ class Scene {
       clock,
       files,
       processes,
-      mounts: { table: () => Promise.resolve([...this.table]) },
+      mounts: {
+        table: () => Promise.resolve([...this.table]),
+        whoKeeps: (at) =>
+          Promise.resolve(new VolumeError("in-use", `Cannot unmount ${at} because process 7 uses it`)),
+      },
       filesystems: {
         stats: () =>
           this.answers ? Promise.resolve({} as FilesystemStats) : new Promise<FilesystemStats>(() => {}),
@@ -139,7 +143,7 @@ Deno.test("unmount() asks no server, and returns when the table shows nothing", 
 Deno.test("unmount() refuses a busy mount whose server answers", async () => {
   const scene = new Scene({ "umount": () => ({ code: 32, stderr: "umount: target is busy." }) });
   scene.mounted();
-  await assert.rejects(scene.nfs.unmount(target, scene.call()), refusal("in-use", /in use/));
+  await assert.rejects(scene.nfs.unmount(target, scene.call()), refusal("in-use", /process 7 uses it/));
 });
 
 Deno.test("unmount() detaches a busy mount whose server is silent", async () => {

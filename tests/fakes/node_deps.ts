@@ -352,6 +352,7 @@ export class FakeNode extends FakeDeviceUsers {
           this.#bind("0:6", target, readOnly, { filesystem: "devtmpfs", root: device.path.slice(4) });
           this.paths.nodes.set(target, { kind: "block", deviceNumber: device.deviceNumber });
         }),
+      whoKeeps: (target) => Promise.resolve(new VolumeError("in-use", `Cannot unmount ${target}`)),
       thaw: (target) => Promise.resolve(thaw(this.devices, this.table, target)),
       unmount: (target, context) =>
         this.#do("unmount", context, () => {

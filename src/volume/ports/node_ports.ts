@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { VolumeError } from "../errors.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
 import type { DeviceUser } from "../model/device_user.ts";
 import type { Digest } from "../model/staging_state.ts";
@@ -213,8 +214,13 @@ export interface Mounts {
    * asked, `deadline` when it does not answer within seconds.
    */
   thaw(mountPoint: string, context: CallContext): Promise<boolean>;
-  /** Unmounts everything at `target`, and returns when the table shows nothing there. OK when there was nothing. */
+  /**
+   * Unmounts everything at `target`, and returns when the table shows nothing there. OK when there was nothing. Throws
+   * `in-use` as {@linkcode Mounts.whoKeeps}.
+   */
   unmount(target: string, context: CallContext): Promise<void>;
+  /** The error of an unmount that the kernel refuses: names the processes that use what is mounted, or says what was searched. */
+  whoKeeps(target: string, context: CallContext): Promise<VolumeError>;
 }
 
 /** How a device is probed. */

@@ -24,7 +24,7 @@ const provenOnly: {
     { [Name in Exclude<keyof Filesystems, "stats">]: Refuses<Filesystems[Name]> }
   >;
   readonly mounts: Readonly<
-    { [Name in Exclude<keyof Mounts, "table" | "thaw" | "unmount">]: Refuses<Mounts[Name]> }
+    { [Name in Exclude<keyof Mounts, "table" | "thaw" | "unmount" | "whoKeeps">]: Refuses<Mounts[Name]> }
   >;
   /** The device below a map. */
   readonly maps: Readonly<
