@@ -11,6 +11,7 @@ import { freePort, startPart } from "../support/parts.ts";
 import type { Stack } from "../support/stack.ts";
 import { status } from "@grpc/grpc-js";
 import { type Prometheus, prometheusMissing, startPrometheus } from "./prometheus.ts";
+import { hardwareMetrics } from "../../src/telemetry/hardware_metrics.ts";
 import { chartQueries, type Query, tableMetricsOf } from "./queries.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -21,6 +22,10 @@ const later: Readonly<Record<string, string>> = {
   ),
   ALERTS: "an alert that fires, where Prometheus has rules",
   rds_csi_orphans: "an audit, the first of which comes a minute after the start",
+  ...Object.fromEntries(
+    Object.keys(hardwareMetrics).filter((name) => name !== "rds_csi_hardware_timestamp_seconds")
+      .map((name) => [name, "a reading of drives, the first of which comes a minute after the start"]),
+  ),
   rds_csi_unwanted_exports_total: "an export that the cluster wants nowhere",
   rds_csi_tool_seconds: "a volume that is staged, which needs root",
   ...Object.fromEntries(
