@@ -15,7 +15,10 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   simulator: {
     help: "serve a simulated RouterOS box over SSH",
-    exits: { ok: "It stopped on a signal.", failed: "It cannot run." },
+    exits: {
+      ok: "It stopped on a signal; with --replay, there is no difference.",
+      failed: "It cannot run; with --replay, there is a difference.",
+    },
     flags: async () => (await import("./simulator.ts")).simulatorFlags,
     usage: async () => (await import("./simulator.ts")).usage,
     run: async (args, io) => (await import("./simulator.ts")).simulatorCommand(args, io),

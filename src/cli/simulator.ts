@@ -5,7 +5,12 @@ import { readSize } from "../simulator/menu/inputs.ts";
 import type { PoolOptions } from "../simulator/model/router.ts";
 import { parsePlayed, type Profile, profiles } from "../simulator/profile.ts";
 import { type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
+import { describeDifferences, replayReport } from "../simulator/replay/replay.ts";
 import type { User } from "../simulator/ssh/users.ts";
+import { systemClock } from "../host/clock.ts";
+import { systemRandom } from "../host/random.ts";
+import { parseReport } from "../router_profile/report/report.ts";
+import { counted } from "../volume/model/counted.ts";
 import { messageOf } from "../volume/errors.ts";
 import { aborted, type CommandIo, exitCodes } from "./io.ts";
 
@@ -105,6 +110,12 @@ export const simulatorFlags: FlagTable = {
     least: 0,
     most: 100_000,
   },
+  replay: {
+    form: "text",
+    help:
+      "File of an acceptance report: serve nothing, give every command of it to a simulated router of that kind, and print " +
+      "what it answers otherwise. The other flags have no effect.",
+  },
   json: {
     form: "switch",
     help: "No effect: the simulator always reports that it is ready as one JSON object.",
@@ -115,7 +126,8 @@ export const simulatorFlags: FlagTable = {
 export const usage = `Usage: rds-csi simulator [flags]
 
 Runs a simulated RouterOS 7 with ROSE storage: an SSH server for clients and an HTTP port for tests. Prints one line
-of JSON when it is ready, and runs until SIGTERM or SIGINT.
+of JSON when it is ready, and runs until SIGTERM or SIGINT. With --replay it serves nothing: it compares itself with a
+router by that router's acceptance report.
 
 Flags:
 `;
@@ -129,7 +141,10 @@ Flags:
 export async function simulatorCommand(args: string[], io: CommandIo): Promise<number> {
   const values = readFlags(simulatorFlags, args, io.env);
   const options = readOptions(values);
+  const report = values.text("replay");
+  const text = report === "" ? undefined : readFile(values, "replay", report);
   values.assertNoProblems();
+  if (text !== undefined) return await replay(text, io);
   try {
     await using simulator = await startSimulator(options);
     const { sshPort, nvmePort, controlUrl, hostKeyPublic } = simulator;
@@ -138,6 +153,24 @@ export async function simulatorCommand(args: string[], io: CommandIo): Promise<n
     return exitCodes.ok;
   } catch (error) {
     io.err(`rds-csi simulator: cannot run: ${messageOf(error)}`);
+    return exitCodes.failed;
+  }
+}
+
+/** Prints the differences, or that there is none. */
+async function replay(text: string, io: CommandIo): Promise<number> {
+  try {
+    const report = parseReport(text);
+    const differences = describeDifferences(
+      await replayReport(report, { clock: systemClock, random: systemRandom }),
+    );
+    for (const line of differences) io.out(line);
+    const commands = report.transcript.filter((entry) => !("event" in entry)).length;
+    io.out(`replay: ${counted(commands, "command")}, ${counted(differences.length, "difference")}`);
+    return differences.length === 0 ? exitCodes.ok : exitCodes.failed;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    io.err(`rds-csi simulator: cannot replay: ${error.message}`);
     return exitCodes.failed;
   }
 }
