@@ -82,8 +82,31 @@ function commandIo(): CommandIo {
     // `text()` would drop a mark of the byte order, which belongs to a passphrase.
     input: async () =>
       new TextDecoder("utf-8", { ignoreBOM: true }).decode(await new Response(Deno.stdin.readable).bytes()),
+    ask: (question) => {
+      rewrite?.("");
+      writeTo(Deno.stderr, question);
+      return readLine(stop.signal);
+    },
     signal: stop.signal,
   };
+}
+
+/** Reads one line of the standard input; what is behind it stays for the next one. */
+async function readLine(signal: AbortSignal): Promise<string> {
+  const stopped = Promise.withResolvers<null>();
+  const onAbort = () => stopped.resolve(null);
+  signal.addEventListener("abort", onAbort, { once: true });
+  const byte = new Uint8Array(1);
+  let line = "";
+  try {
+    for (;;) {
+      const count = await Promise.race([Deno.stdin.read(byte), stopped.promise]);
+      if (count === null || byte[0] === 0x0a) return line;
+      line += String.fromCharCode(byte[0]!);
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }
 
 /** Returns a function that replaces its own last line on standard error; undefined if that is no terminal. */

@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { acceptanceFlags } from "../src/cli/acceptance/options.ts";
 import { adoptFlags } from "../src/cli/adopt/adopt.ts";
 import { importCommandFlags } from "../src/cli/import.ts";
 import { attachFlags, detachFlags } from "../src/cli/attach/options.ts";
@@ -23,6 +24,7 @@ import { faultKinds } from "../src/simulator/faults.ts";
 import { directoryParameterHelp } from "../src/volume/model/directory/parameters.ts";
 import { parameterHelp } from "../src/volume/model/parameters.ts";
 import { commandsPage } from "./docs_commands.ts";
+import { hardwarePage } from "./docs_hardware.ts";
 import { complain, print } from "./print.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -46,6 +48,11 @@ const commandParts: readonly (readonly [title: string, flags: FlagTable, others:
     without(doctorFlags, routerFlags),
     `${router} and [the node's](#the-node), none of which is required, and \`--kind\``,
   ],
+  [
+    "acceptance",
+    without(acceptanceFlags, without(routerFlags, { "base-path": acceptanceFlags["base-path"]! })),
+    "those for reaching a router: `--rds-…`, `--nvme-address`, `--nvme-port`",
+  ],
   ["describe [VOLUME]", describeFlags, node],
   ["describe pvc/NAMESPACE/NAME|pv/NAME", claimFlags, ofObjects],
   ["attach NQN|VOLUME", attachFlags, node.replace(", and", ", `--nvme-port` and")],
@@ -64,6 +71,7 @@ const pages: Readonly<Record<string, string>> = {
   "docs/reference/metrics.md": metricsPage(),
   "docs/reference/parameters.md": parametersPage(),
   "docs/reference/simulator.md": simulatorPage(),
+  "docs/reference/tested-hardware.md": await hardwarePage(ROOT),
 };
 
 function flagsPage(): string {

@@ -40,6 +40,16 @@ export const commands: Readonly<Record<string, Command>> = {
     usage: async () => (await import("./doctor/doctor.ts")).usage,
     run: async (args, io) => (await import("./doctor/doctor.ts")).doctorCommand(args, io),
   },
+  acceptance: {
+    help: "find out which promises hold on your own router, and write a report",
+    exits: {
+      ok: "Every promise that could be shown holds, and nothing is left.",
+      failed: "A promise does not hold, or it may not run there.",
+    },
+    flags: async () => (await import("./acceptance/options.ts")).acceptanceFlags,
+    usage: async () => (await import("./acceptance/acceptance.ts")).usage,
+    run: async (args, io) => (await import("./acceptance/acceptance.ts")).acceptanceCommand(args, io),
+  },
   describe: {
     help: "show the state of a node's volumes, or follow a claim to where it hangs",
     exits: {

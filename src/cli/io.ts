@@ -17,6 +17,8 @@ export interface CommandIo {
   env(name: string): string | undefined;
   /** Reads the standard input to its end. @default {there is none} */
   readonly input?: () => Promise<string>;
+  /** Shows a question, and reads one line of the standard input. @default {there is nobody to ask} */
+  readonly ask?: (question: string) => Promise<string>;
   /** Aborted by SIGTERM and SIGINT: finish the running work, clean up, return. */
   readonly signal: AbortSignal;
 }

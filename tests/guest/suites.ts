@@ -1,5 +1,6 @@
 import { isLong } from "../support/long.ts";
 import type { Suite } from "./kit/suite.ts";
+import { suite as acceptance } from "./suites/acceptance.ts";
 import { suite as demo } from "./suites/demo.ts";
 import {
   newerSinglePathSuite,
@@ -39,6 +40,7 @@ import { suite as upgradeLayer } from "./suites/upgrade_layer.ts";
 export const suites: Readonly<Record<string, Suite>> = {
   kit,
   demo,
+  acceptance,
   rescue,
   sanity,
   sanity_encrypted: sanityEncrypted,

@@ -11,7 +11,7 @@ export type DemoConnector = "loop" | "nvme-tcp";
 /** How long one step of the clean-up may take, and how long the steps are repeated, in milliseconds. */
 const cleanUpMs = 10_000;
 
-/** A new folder for everything that the demo makes, and its removal once nothing is mounted in it any more. */
+/** A new folder for everything that a run on this machine makes, and its removal once nothing is mounted in it any more. */
 export class ScratchFolder {
   readonly path: string;
   readonly #clock: Clock;
@@ -29,8 +29,8 @@ export class ScratchFolder {
   }
 
   /** Makes the folder below the machine's folder for temporary files. */
-  static async make(clock: Clock): Promise<ScratchFolder> {
-    return new ScratchFolder(await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-demo-" })), clock);
+  static async make(clock: Clock, prefix = "rds-csi-demo-"): Promise<ScratchFolder> {
+    return new ScratchFolder(await Deno.realPath(await Deno.makeTempDir({ prefix })), clock);
   }
 
   /**
@@ -118,7 +118,10 @@ export class ScratchFolder {
 }
 
 /** What the node half needs and this machine lacks, for people; undefined when nothing is missing. */
-export async function missingForNode(ownFile: string, connector: DemoConnector): Promise<string | undefined> {
+export async function missingForNode(
+  ownFile: string,
+  connector: keyof typeof needs,
+): Promise<string | undefined> {
   if (Deno.build.os !== "linux") return "it needs Linux";
   if (!await isRoots(ownFile)) return "it needs root, to attach and mount volumes";
   const kernel = new Libc();
@@ -138,7 +141,7 @@ const toolsOfNode = ["mount", "umount", "blkid", "blockdev", "mkfs.ext4", "e2fsc
 /** What each connector also needs, and the message where that is missing. */
 const needs: Readonly<
   Record<
-    DemoConnector,
+    DemoConnector | "initiator",
     { readonly tools: readonly ToolName[]; readonly files: readonly (readonly [string, string])[] }
   >
 > = {
@@ -149,6 +152,11 @@ const needs: Readonly<
       ["/dev/nvme-fabrics", "it needs the kernel's NVMe/TCP initiator: modprobe nvme-tcp"],
       ["/sys/module/nvmet_tcp", "it needs the kernel's NVMe/TCP target: modprobe nvmet-tcp"],
     ],
+  },
+  // For exports of another machine.
+  "initiator": {
+    tools: ["nvme", "mkfs.xfs", "xfs_growfs"],
+    files: [["/dev/nvme-fabrics", "it needs the kernel's NVMe/TCP initiator: modprobe nvme-tcp"]],
   },
 };
 

@@ -17,6 +17,8 @@ export interface RouterAdapters {
   readonly log: Logger;
   /** Reads a file of credentials. */
   readText(path: string): Promise<string>;
+  /** Wraps the transport, to record what goes through it. */
+  readonly through?: ((transport: SshTransport) => SshTransport) | undefined;
 }
 
 /** Options of a session with the router. */
@@ -55,7 +57,8 @@ export async function openSession(
   const warning = (message: string) => log.warn(message, { router: config.address });
   const { target } = await openTransport(config, { ...adapters, warning });
   const open = () => openTransport(config, { ...adapters, warning: () => {}, fence });
-  const transport = freshTransport(target, open);
+  const fresh = freshTransport(target, open);
+  const transport = adapters.through?.(fresh) ?? fresh;
   const observer = observedBy(routerLog(config, log), ...observers);
   return {
     session: new Session({ transport, clock, random, observer, ...fence === undefined ? {} : { fence } }),

@@ -18,6 +18,7 @@ import { FirstAnswer } from "./first_answer.ts";
 import { aborted, type CommandIo, exitCodes } from "../io.ts";
 import type { OpenNode } from "./node.ts";
 import type { RegistrationKeeper } from "../../csi/server/registration_keeper.ts";
+import type { RouterAdapters } from "./router.ts";
 import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
 import { openTelemetry, type Telemetry } from "./telemetry.ts";
 
@@ -39,6 +40,8 @@ export interface DriverAdapters {
   readonly signal?: AbortSignal;
   /** The view of the cluster, if there is one. */
   readonly clusterView?: ClusterView | undefined;
+  /** Wraps the transports to routers, to record what goes through them. */
+  readonly through?: RouterAdapters["through"];
 }
 
 /** A driver that serves. */

@@ -34,10 +34,16 @@ export function findLeaks(
   const secrets = known.secrets.filter((secret) => secret.length >= shortestSecret && isIn(secret));
   const names = new Set([...known.names, ...known.hidden]);
   const told = [...names].filter((name) =>
-    name.length > 2 && !own.has(name.toLowerCase()) && !/^\d{1,5}$/.test(name) &&
+    name.length > 2 && !isPublic(name, own) &&
     (isWord(text, name) || isWord(text, inJson(name)))
   );
   return [...secrets, ...told];
+}
+
+/** Whether every word of a name is one that tells nothing. An address has numbers only, and is none of them. */
+function isPublic(name: string, own: ReadonlySet<string>): boolean {
+  return /^\d{1,5}$/.test(name) ||
+    name.toLowerCase().split(/[^a-z0-9-]+/).every((word) => word === "" || own.has(word));
 }
 
 function inJson(value: string): string {

@@ -18,6 +18,9 @@ const frameMark = /^ ?[0-9a-f]{12}(?:\d{1,2} (?:- [0-9a-f]{12})?)?$/;
 const keyForm = /^[a-z.][a-z0-9.-]{0,40}$/;
 /** How many lines beside the frames are recorded. */
 const maxLines = 20;
+/** Flags of disks and their legend, numbers of rows, and the groups of digits in sizes. */
+const legendForm =
+  /^(?:Flags:|-|[A-Za-z]{1,2},?|\d{1,3}|(?:BLOCK-DEVICE|NVME-TCP-EXPORT|MOUNTED|FORMATTING|PARTITION|DISABLED|SWAP-ENABLED|GUID-PARTITION-TABLE|INACTIVE|COMPRESSED)[;,]?)$/;
 const plainWords: ReadonlySet<string> = new Set(["", "yes", "no", "true", "false", "-", "none"]);
 
 /** Records commands and answers: only what is on the list of what may be recorded. */
@@ -70,6 +73,21 @@ export class Recording {
       this.#line(line)
     );
     return { frames, text: shown };
+  }
+
+  /** What a router printed of an own disk for people: `name=value` pairs, flags and their legend. */
+  detail(text: string): string {
+    const pairs = /([a-z][a-z0-9-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)/g;
+    const shown: string[] = [];
+    const rest = text.replace(pairs, (_pair, name: string, value: string) => {
+      const bare = /^"(.*)"$/s.exec(value)?.[1] ?? value;
+      const isSize = /^(?:\d{1,3}|\d+(?:\.\d)?[KMGT]iB)$/.test(bare);
+      const form = isSize ? bare : escape(this.#text(name, unescape(bare)));
+      shown.push(`${name}=${value.replace(bare, () => form)}`);
+      return "\0";
+    });
+    const legend = rest.replaceAll(/[^\s\0]+/g, (word) => legendForm.test(word) ? word : hidden);
+    return legend.replaceAll("\0", () => shown.shift() ?? hidden);
   }
 
   /** A sentence of this program about a failure, for people: plain words only, without what a router or a tool said. */

@@ -1,0 +1,60 @@
+import { findLeaks } from "../../router_profile/report/leaks.ts";
+import { formatReport } from "../../router_profile/report/report.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { AcceptanceOptions } from "./options.ts";
+import { formatReportText } from "./report_text.ts";
+import type { RunResult } from "./run.ts";
+
+/** @throws {VolumeError} precondition when the folder has a report, which would be lost */
+export async function assertNoReport(folder: string): Promise<void> {
+  const info = await Deno.stat(`${folder}/report.json`).catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  });
+  if (info === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot write a report because the folder has one already: output=${folder}; name another`,
+  );
+}
+
+/**
+ * Writes a report, once all of it was searched for what must not be in it.
+ *
+ * @throws {VolumeError} precondition when it holds something of its owner: nothing is written
+ */
+export async function writeReport(
+  { output, router, nvmeAddress }: Pick<AcceptanceOptions, "output" | "router" | "nvmeAddress">,
+  { report, captures, recording, names }: RunResult,
+  secrets: readonly string[],
+  writeText: (path: string, text: string) => Promise<void>,
+): Promise<void> {
+  const files: Record<string, string> = {
+    "report.json": formatReport(report),
+    "report.md": formatReportText(report),
+    ...Object.fromEntries(
+      report.profile === undefined ? [] : [["profile.json", `${JSON.stringify(report.profile, null, 2)}\n`]],
+    ),
+    ...Object.fromEntries(Object.entries(captures).map(([name, text]) => [`captures/${name}`, text])),
+  };
+  const known = {
+    secrets,
+    names: [...names, router.user, router.address, ...nvmeAddress.split(","), ...router.hostKeys],
+    hidden: recording.hidden,
+  };
+  const ownTexts = [
+    ...report.steps.flatMap(({ step, promise }) => [step, promise]),
+    ...report.commands.map(({ kind }) => kind),
+    formatReportText({ ...report, steps: [], commands: [] }),
+  ];
+  const leaks = findLeaks(Object.values(files), known, ownTexts);
+  if (leaks.length > 0) {
+    const shown = leaks.map((leak) => secrets.includes(leak) ? "a secret" : JSON.stringify(leak)).join(", ");
+    throw new VolumeError(
+      "precondition",
+      `Cannot write the report because it holds what belongs to you: ${shown}; report this`,
+    );
+  }
+  await Deno.mkdir(`${output}/captures`, { recursive: true });
+  for (const [name, text] of Object.entries(files)) await writeText(`${output}/${name}`, text);
+}

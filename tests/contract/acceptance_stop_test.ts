@@ -1,0 +1,71 @@
+// An acceptance run that is killed at any of its commands leaves what the next one removes; one that is stopped removes it
+// itself. What a killed probe leaves is the subject of doctor_probe_stop_test.ts.
+import assert from "node:assert/strict";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { isLong } from "../support/long.ts";
+import { WatchedTransport } from "./_watched_transport.ts";
+import { knownProfile, withAcceptanceBench } from "./_acceptance_bench.ts";
+
+const adapters = { probe: knownProfile, kinds: [] };
+const parallel = 3;
+/** One of so many commands is tried. */
+const every = isLong ? 1 : 3;
+
+/** How many commands a run has. */
+async function countCommands(): Promise<number> {
+  let sent = 0;
+  await withAcceptanceBench({}, async ({ run, transport }) => {
+    const watched = new WatchedTransport(transport);
+    await run({ transport: watched, adapters });
+    ({ sent } = watched);
+  });
+  assert.ok(sent > 15, `${sent} commands`);
+  return sent;
+}
+
+async function atCommands(test: (at: number) => Promise<void>): Promise<void> {
+  const left = Array.from({ length: await countCommands() }, (_, index) => index + 1).filter((at) =>
+    at % every === 0
+  );
+  const work = async () => {
+    for (let at = left.shift(); at !== undefined; at = left.shift()) await test(at);
+  };
+  const results = await Promise.allSettled(Array.from({ length: parallel }, work));
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+}
+
+Deno.test("a run that loses the router for good at a command is cleaned up by the next one", () =>
+  atCommands((at) =>
+    withAcceptanceBench({}, async ({ run, transport, state, simulator }) => {
+      const before = state();
+      const watched = new WatchedTransport(transport, at, (watched) => {
+        watched.gone = true;
+        watched.drop();
+      });
+      await run({ transport: watched, adapters }).catch((error) => {
+        if (!VolumeError.is(error)) throw error;
+      });
+      const { code, lines } = await run({ adapters });
+      assert.equal(code, 0, `${at}: ${lines.join("\n")}`);
+      assert.deepEqual(state(), before, `lost at command ${at}`);
+      assert.deepEqual(simulator.violations.list(), []);
+    })
+  ));
+
+Deno.test("a run that is stopped at a command says so, and leaves nothing", () =>
+  atCommands((at) =>
+    withAcceptanceBench({}, async ({ run, transport, state }) => {
+      const before = state();
+      const stop = new AbortController();
+      const watched = new WatchedTransport(transport, at, () =>
+        stop.abort(new VolumeError("cancelled", "Stopped by SIGINT")));
+      const error = await run({ transport: watched, signal: stop.signal, adapters }).then(() =>
+        undefined, (error) =>
+        error);
+      if (error !== undefined) {
+        assert.match(error.message, /Stopped by SIGINT/);
+      }
+      assert.deepEqual(state(), before, `stopped at command ${at}`);
+    })
+  ));
