@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { FlagError } from "./flags.ts";
 import type { CommandIo } from "./io.ts";
 import { formatProfile } from "../router_profile/profile.ts";
@@ -116,4 +117,29 @@ Deno.test("simulatorCommand() fails with a sentence when it cannot start", async
   const flags = ["--ssh-port", "0", "--control-port", "0", "--listen", "203.0.113.1"];
   assert.equal(await simulatorCommand(flags, io), 1);
   assert.match(printed.join("\n"), /cannot run/);
+});
+
+Deno.test("--replay prints what the simulator answers otherwise than a report, and exits with 1 where there is something", async () => {
+  const example = fileURLToPath(new URL("../../tests/captures/reports/simulator.json", import.meta.url));
+  const replay = async (path: string) => {
+    const { io, printed } = recording();
+    return { code: await simulatorCommand(["--replay", path], io), printed };
+  };
+  const same = await replay(example);
+  assert.equal(same.code, 0, same.printed.join("\n"));
+  assert.match(same.printed.at(-1)!, /^replay: \d+ commands, 0 differences$/);
+  const altered = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
+  try {
+    await Deno.writeTextFile(
+      altered,
+      (await Deno.readTextFile(example)).replace('"sector-size":512', '"sector-size":4096'),
+    );
+    const other = await replay(altered);
+    assert.equal(other.code, 1);
+    assert.match(other.printed[0]!, /value at .*sector-size: router 4096, simulator 512/);
+    await Deno.writeTextFile(altered, "{}");
+    assert.match((await replay(altered)).printed.join(), /no acceptance report/);
+  } finally {
+    await Deno.remove(altered);
+  }
 });

@@ -124,7 +124,7 @@ async function runOn(parts: Parts, own: string, given: BenchRun): Promise<RunOut
   const { simulator, clock, scratch } = parts;
   const [lines, said]: [string[], string[]] = [[], []];
   const output = `${own}/report`;
-  await Deno.mkdir(own);
+  await Deno.mkdir(`${output}/captures`, { recursive: true });
   const nvmePort = simulator.nvmePort ?? 4420;
   const host: HostSide = nvmeHostSide("127.0.0.1", nvmePort);
   const options = readAcceptanceOptions([

@@ -15,7 +15,7 @@ import { type CommandIo, exitCodes } from "../io.ts";
 import { openTransport } from "../serve/router.ts";
 import { nqnPrefix, ownMarks } from "./names.ts";
 import { type AcceptanceOptions, readAcceptanceOptions } from "./options.ts";
-import { assertNoReport, writeReport } from "./report_files.ts";
+import { prepareOutput, writeReport } from "./report_files.ts";
 import { summariseSteps } from "./report_text.ts";
 import { AcceptanceRun, type RunAdapters } from "./run.ts";
 
@@ -41,7 +41,7 @@ const disconnectMs = 10_000;
 /** `rds-csi acceptance`: takes volumes through their lives on a router, and writes a report. */
 export async function acceptanceCommand(args: string[], io: CommandIo): Promise<number> {
   const options = readAcceptanceOptions(args, io.env);
-  await assertNoReport(options.output);
+  await prepareOutput(options.output);
   const say = (text: string) => io.err(`acceptance: ${text}`);
   const transport = await openTransport(options.router, { readText: Deno.readTextFile, warning: say });
   const scratch = await ScratchFolder.make(systemClock, folderPrefix);
@@ -195,6 +195,8 @@ class Machine {
     if (!nqn.startsWith(`${nqnPrefix}:`)) {
       throw new TypeError(`Cannot disconnect what is not the run's: ${nqn}`);
     }
+    // A newer kernel gives up by itself what it is refused.
+    if (!this.#connected().includes(nqn)) return;
     const signal = AbortSignal.timeout(disconnectMs);
     await this.#processes.run("nvme", {
       args: ["disconnect", "--nqn", nqn],

@@ -1,3 +1,4 @@
+import { hidden } from "../../router_profile/report/allowed.ts";
 import { findLeaks } from "../../router_profile/report/leaks.ts";
 import { formatReport } from "../../router_profile/report/report.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -5,17 +6,23 @@ import type { AcceptanceOptions } from "./options.ts";
 import { formatReportText } from "./report_text.ts";
 import type { RunResult } from "./run.ts";
 
-/** @throws {VolumeError} precondition when the folder has a report, which would be lost */
-export async function assertNoReport(folder: string): Promise<void> {
+/**
+ * Makes the folder of a report, so that a run does not find out at its end that it cannot.
+ *
+ * @throws {VolumeError} precondition when the folder has a report, which would be lost
+ */
+export async function prepareOutput(folder: string): Promise<void> {
   const info = await Deno.stat(`${folder}/report.json`).catch((error) => {
     if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;
   });
-  if (info === undefined) return;
-  throw new VolumeError(
-    "precondition",
-    `Cannot write a report because the folder has one already: output=${folder}; name another`,
-  );
+  if (info !== undefined) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot write a report because the folder has one already: output=${folder}; name another`,
+    );
+  }
+  await Deno.mkdir(`${folder}/captures`, { recursive: true });
 }
 
 /**
@@ -25,10 +32,20 @@ export async function assertNoReport(folder: string): Promise<void> {
  */
 export async function writeReport(
   { output, router, nvmeAddress }: Pick<AcceptanceOptions, "output" | "router" | "nvmeAddress">,
-  { report, captures, recording, names }: RunResult,
+  { report: raw, captures, recording, names }: RunResult,
   secrets: readonly string[],
   writeText: (path: string, text: string) => Promise<void>,
 ): Promise<void> {
+  const known = {
+    secrets,
+    names: [...names, router.user, router.address, ...nvmeAddress.split(","), ...router.hostKeys],
+    hidden: recording.hidden,
+  };
+  // A sentence about a failure may have a word that is a name as well.
+  const steps = raw.steps.map((step) =>
+    findLeaks([step.note], known).length === 0 ? step : { ...step, note: hidden }
+  );
+  const report = { ...raw, steps };
   const files: Record<string, string> = {
     "report.json": formatReport(report),
     "report.md": formatReportText(report),
@@ -37,17 +54,7 @@ export async function writeReport(
     ),
     ...Object.fromEntries(Object.entries(captures).map(([name, text]) => [`captures/${name}`, text])),
   };
-  const known = {
-    secrets,
-    names: [...names, router.user, router.address, ...nvmeAddress.split(","), ...router.hostKeys],
-    hidden: recording.hidden,
-  };
-  const ownTexts = [
-    ...report.steps.flatMap(({ step, promise }) => [step, promise]),
-    ...report.commands.map(({ kind }) => kind),
-    formatReportText({ ...report, steps: [], commands: [] }),
-  ];
-  const leaks = findLeaks(Object.values(files), known, ownTexts);
+  const leaks = findLeaks(Object.values(files), known, ownTextsOf(report));
   if (leaks.length > 0) {
     const shown = leaks.map((leak) => secrets.includes(leak) ? "a secret" : JSON.stringify(leak)).join(", ");
     throw new VolumeError(
@@ -55,6 +62,14 @@ export async function writeReport(
       `Cannot write the report because it holds what belongs to you: ${shown}; report this`,
     );
   }
-  await Deno.mkdir(`${output}/captures`, { recursive: true });
   for (const [name, text] of Object.entries(files)) await writeText(`${output}/${name}`, text);
+}
+
+/** The texts of this program in a report: their words are no names. */
+function ownTextsOf(report: RunResult["report"]): readonly string[] {
+  return [
+    ...report.steps.flatMap(({ step, promise }) => [step, promise]),
+    ...report.commands.map(({ kind }) => kind),
+    formatReportText({ ...report, steps: [], commands: [] }),
+  ];
 }

@@ -40,9 +40,9 @@ export function findLeaks(
   return [...secrets, ...told];
 }
 
-/** Whether every word of a name is one that tells nothing. An address has numbers only, and is none of them. */
+/** Whether a name tells nothing: a number, a size, or words that all are this program's or RouterOS's. */
 function isPublic(name: string, own: ReadonlySet<string>): boolean {
-  return /^\d{1,5}$/.test(name) ||
+  return /^\d+(?:\.\d)?(?:[KMGT]iB)?$/.test(name) ||
     name.toLowerCase().split(/[^a-z0-9-]+/).every((word) => word === "" || own.has(word));
 }
 
