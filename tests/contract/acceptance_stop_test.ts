@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { isLong } from "../support/long.ts";
 import { WatchedTransport } from "./_watched_transport.ts";
-import { knownProfile, withAcceptanceBench } from "./_acceptance_bench.ts";
+import { knownProfile, loopsMissing, stepsOf, withAcceptanceBench } from "./_acceptance_bench.ts";
 
 const adapters = { probe: knownProfile, kinds: [] };
 const parallel = 3;
@@ -52,6 +52,34 @@ Deno.test("a run that loses the router for good at a command is cleaned up by th
       assert.deepEqual(simulator.violations.list(), []);
     })
   ));
+
+Deno.test({
+  name: "snapshots, restored volumes and clones of a run that was killed are removed by the next one",
+  ignore: !isLong || loopsMissing !== undefined,
+  fn: async () => {
+    const adapters = { probe: knownProfile, kinds: ["block"] } as const;
+    for (let at = 4, reached = true; reached; at += 5) {
+      await withAcceptanceBench({
+        exporter: "loop",
+        scale: 1,
+        connector: (scratch) => ({ kind: "loop", backing: `${scratch}/router` }),
+      }, async ({ run, transport, state }) => {
+        const before = state();
+        const watched = new WatchedTransport(transport, at, (watched) => {
+          watched.gone = true;
+          watched.drop();
+        });
+        await run({ transport: watched, adapters }).catch((error) => {
+          if (!VolumeError.is(error)) throw error;
+        });
+        reached = watched.gone;
+        const { report, lines } = await run({ adapters: { ...adapters, kinds: [] } });
+        assert.deepEqual(stepsOf(report, "fail"), [], `${at}: ${lines.join("\n")}`);
+        assert.deepEqual(state(), before, `killed at command ${at}`);
+      });
+    }
+  },
+});
 
 Deno.test("a run that is stopped at a command says so, and leaves nothing", () =>
   atCommands((at) =>

@@ -13,7 +13,7 @@ export function formatReportText({ driver, router, steps, commands, transcript }
   return `# Acceptance run
 
 ${board || "A router"}, RouterOS ${version}, a pool of ${
-    poolBytes >> 0 === poolBytes ? poolBytes : Math.round(poolBytes / 2 ** 30)
+    Math.round(poolBytes / 2 ** 30)
   } GiB with ${poolFilesystem}; rds-csi ${driver}. ${summariseSteps({ steps })}.
 
 | Result | Step | Promise | ms | Commands | Note |

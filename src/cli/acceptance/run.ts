@@ -2,6 +2,7 @@ import { probeRouter } from "../../doctor/probe/probe.ts";
 import { captureDisk, findOwn, type Ground, readGround, refuseGround } from "../../doctor/probe/ground.ts";
 import type { HostSide } from "../../doctor/probe/question.ts";
 import { ProbeSession, type ProbeSessionLimits } from "../../doctor/probe/session.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { hidden, publicBoard, publicVersion, standIn } from "../../router_profile/report/allowed.ts";
 import { summariseTimes } from "../../router_profile/report/command_times.ts";
 import { Recording } from "../../router_profile/report/recorded.ts";
@@ -181,14 +182,19 @@ export class AcceptanceRun {
 
   async #survey(findings: readonly Finding[]): Promise<Ground> {
     const { basePath } = this.#options;
-    const ground = await this.#read();
-    const problem = findings.find(({ state }) => state === "problem");
-    const reason = refuseGround(ground, basePath, ownMarks, this.#options) ??
-      (problem &&
-        `the doctor has a problem: ${problem.check}: ${problem.found}; ${
-          problem.fix ?? "see rds-csi doctor"
-        }`);
-    if (reason === undefined) return ground;
+    // The version is judged with what the person has accepted.
+    const problem = findings.find(({ check, state }) => state === "problem" && check !== "version");
+    const ground = await this.#read().catch((error) => {
+      // The doctor says why, and what to do.
+      if (problem === undefined || !VolumeError.is(error, "unavailable")) throw error;
+      return undefined;
+    });
+    const refusal = ground && refuseGround(ground, basePath, ownMarks, this.#options);
+    if (ground !== undefined && refusal === undefined && problem === undefined) return ground;
+    const reason = refusal ??
+      `the doctor has a problem: ${problem?.check}: ${problem?.found}; ${
+        problem?.fix ?? "see rds-csi doctor"
+      }`;
     throw new VolumeError(
       "precondition",
       `Cannot run in that folder because ${reason}: base-path=${basePath}`,
@@ -334,17 +340,17 @@ export class AcceptanceRun {
       },
       uptimeMs: async () => (await this.#read()).uptimeMs,
       rebooted: () => transcript.rebooted(),
-      identity: (bootIdentity) => {
-        const { answers = {}, ...profile } = this.#profile ?? {};
-        if (this.#profile !== undefined) {
-          this.#profile = { ...this.#profile, ...profile, answers: { ...answers, bootIdentity } };
-          this.#unanswered = Object.fromEntries(
-            Object.entries(this.#unanswered).filter(([name]) => name !== "bootIdentity"),
-          );
-        }
-      },
+      identity: (bootIdentity) => this.#learn(bootIdentity),
     });
     return [...lives, fences, ...reboot ? [rebooting] : []];
+  }
+
+  /** Only a reboot answers this question of a probe. */
+  #learn(bootIdentity: RouterBehaviours["bootIdentity"]): void {
+    if (this.#profile === undefined) return;
+    this.#profile = { ...this.#profile, answers: { ...this.#profile.answers, bootIdentity } };
+    const { bootIdentity: _, ...unanswered } = this.#unanswered;
+    this.#unanswered = unanswered;
   }
 
   /** Shown by listing, over a connection of its own. */

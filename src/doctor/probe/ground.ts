@@ -71,7 +71,9 @@ export interface OwnObjects {
 export function isOwnPath(path: string, basePath: string, { ids, cluster }: OwnObjects): boolean {
   const [name = ""] = path.slice(basePath.length + 1).split("/");
   if (!path.startsWith(`${basePath}/`)) return false;
-  return isScratchName(name) || ids.some((id) => name.startsWith(`${id}.${cluster}`));
+  // A snapshot has more between its id and the cluster's hash.
+  const [id = "", ...others] = name.split(".");
+  return isScratchName(name) || (ids.includes(id) && others.includes(cluster));
 }
 
 /** What a run leaves behind on the router: image paths and files of its own. */
@@ -129,20 +131,27 @@ function refusePool({ disks }: Ground, pool: PoolDisk): string | undefined {
 function refuseUse({ contents, images }: Ground, basePath: string, own: OwnObjects): string | undefined {
   const isOwn = (path: string) => isOwnPath(path, basePath, own);
   const foreign = images.filter((path) => !isOwn(path)).find((path) => {
-    const folder = volumesFolder(path);
-    return `${basePath}/`.startsWith(`${folder}/`) || `${folder}/`.startsWith(`${basePath}/`);
+    if (path.startsWith(`${basePath}/`)) return true;
+    const folder = baseOf(path);
+    return folder !== undefined && basePath.startsWith(`${folder}/`);
   });
   if (foreign !== undefined) {
-    return `it holds, or lies in, a folder with disks: file-path=${foreign}; name one for this run alone`;
+    return `it holds, or lies in, a base path in use: file-path=${foreign}; name a folder for this run alone`;
   }
   const other = contents.find((path) => !isOwn(path));
   return other === undefined ? undefined : `it is not empty: file=${other}; name an empty folder`;
 }
 
-/** The folder that a volume's image was made in, which with a subvolume for each volume is one above the image's. */
-function volumesFolder(path: string): string {
-  const folder = path.slice(0, path.lastIndexOf("/"));
-  return /[.][0-9a-f]{8}$/.test(folder) ? folder.slice(0, folder.lastIndexOf("/")) : folder;
+/** Images of a driver by their paths: below a folder of the volume's, beside others, or of the legacy driver. */
+const imageForms: readonly RegExp[] = [
+  /^(.*)\/[^/]+[.][0-9a-f]{8}\/[^/]+$/,
+  /^(.*)\/[^/]+[.][0-9a-f]{8}[.]img$/,
+  /^(.*)\/pvc-[0-9a-f-]{36}[.]img$/,
+];
+
+/** The base path that a driver made an image in; undefined for an image that no driver has made. */
+function baseOf(path: string): string | undefined {
+  return imageForms.map((form) => form.exec(path)?.[1]).find((folder) => folder !== undefined);
 }
 
 /** What the router prints of one disk for people, as in `tests/captures`. */

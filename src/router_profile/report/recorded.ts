@@ -92,9 +92,11 @@ export class Recording {
 
   /** A sentence of this program about a failure, for people: plain words only, without what a router or a tool said. */
   reason(message: string): string {
-    const sentence = message.replaceAll(quoted, `"${hidden}"`).split(/: |; |\n/)[0]!.slice(0, 300);
-    return sentence.split(" ").map((word) => /^[A-Za-z…"'(),.%-]+$|^\d{1,6}$/.test(word) ? word : hidden)
-      .join(" ");
+    // A call's failure begins with the number and the name of its code.
+    const [, code = "", rest = ""] = /^(?:\d+ ([A-Z_]+): )?(.*)$/s.exec(message) ?? [];
+    const sentence = rest.replaceAll(quoted, `"${hidden}"`).split(/: |; |\n/)[0]!.slice(0, 300);
+    const words = `${code} ${sentence}`.trim().split(" ");
+    return words.map((word) => /^[A-Za-z_…"'(),.%-]+$|^\d{1,6}$/.test(word) ? word : hidden).join(" ");
   }
 
   #value(property: string, operator: string, value: string): string {

@@ -113,6 +113,20 @@ Deno.test("of a refusal public words, small numbers and own names are recorded",
   assert.deepEqual(text, [`failure: slot ${id} … by … (line 1 column 12)`]);
 });
 
+Deno.test("of a failure the sentence is recorded, without details and what somebody said", () => {
+  const recording = new Recording(names);
+  assert.equal(
+    recording.reason(
+      '14 UNAVAILABLE: Cannot read from the router because it refused "no anna": router=keeper@10.0.0.1:22',
+    ),
+    'UNAVAILABLE Cannot read from the router because it refused "…"',
+  );
+  assert.equal(
+    recording.reason("Cannot open /tmp/anna because it is gone"),
+    "Cannot open … because it is gone",
+  );
+});
+
 const digits = fc.stringMatching(/^[0-9a-f]{6,12}$/);
 /** What an owner could have in any field, each with a part that no word of RouterOS has. */
 const planted = digits.chain((hex) =>
