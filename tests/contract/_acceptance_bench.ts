@@ -153,6 +153,7 @@ async function runOn(parts: Parts, own: string, given: BenchRun): Promise<RunOut
     limits: { commandMs: 60_000 * scale, connectMs: 15_000 * scale, lastCommandMs: 10_000 * scale },
     doctor: () => Promise.resolve(given.findings ?? []),
     cannotGrow: () => undefined,
+    releaseHere: () => Promise.resolve([]),
     leftHere: () => Promise.resolve([]),
     disconnect: () => Promise.resolve(),
     readText: Deno.readTextFile,

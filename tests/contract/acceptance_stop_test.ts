@@ -81,6 +81,24 @@ Deno.test({
   },
 });
 
+Deno.test("what the steps could not remove is removed by another driver, before the listing", () =>
+  withAcceptanceBench({}, async ({ run, transport, state }) => {
+    const before = state();
+    const watched = new WatchedTransport(transport);
+    const say = (text: string) => {
+      // The router is away from the withdrawal until the steps have given up.
+      if (text === "fence: withdrawal during writes") {
+        watched.gone = true;
+        watched.drop();
+      }
+      if (text.startsWith("while cleaning up: ")) watched.gone = false;
+    };
+    const { report } = await run({ transport: watched, adapters: { ...adapters, say } });
+    assert.deepEqual(stepsOf(report, "fail"), ["fence: withdrawal during writes"]);
+    assert.ok(stepsOf(report, "pass").includes("nothing left"));
+    assert.deepEqual(state(), before);
+  }));
+
 Deno.test("a run that is stopped at a command says so, and leaves nothing", () =>
   atCommands((at) =>
     withAcceptanceBench({}, async ({ run, transport, state }) => {

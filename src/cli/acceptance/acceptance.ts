@@ -100,6 +100,7 @@ function adaptersOf(
       kind === "ext4" && !canGrowExt4Online()
         ? "this process may not grow a mounted ext4: it lacks CAP_SYS_RESOURCE"
         : undefined,
+    releaseHere: () => machine.release(),
     leftHere: () => machine.left(),
     disconnect: (nqn) => machine.disconnect(nqn),
     readText: Deno.readTextFile,
@@ -179,6 +180,16 @@ class Machine {
       if ((await Deno.stat(path)).uid !== 0) continue;
       problems.push(...await ScratchFolder.of(path, systemClock).remove());
     }
+    return [...problems, ...await this.#disconnectAll()];
+  }
+
+  /** Ends what this run has here; returns what stays. */
+  async release(): Promise<readonly string[]> {
+    return [...await this.#scratch.release(), ...await this.#disconnectAll()];
+  }
+
+  async #disconnectAll(): Promise<string[]> {
+    const problems: string[] = [];
     for (const nqn of this.#connected()) {
       await this.disconnect(nqn).catch((error) => problems.push(messageOf(error)));
     }
@@ -207,7 +218,7 @@ class Machine {
   }
 
   async close(): Promise<readonly string[]> {
-    const problems = await this.#scratch.remove();
+    const problems = [...await this.#scratch.remove(), ...await this.#disconnectAll()];
     this.#kernel.close();
     return problems;
   }

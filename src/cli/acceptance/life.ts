@@ -3,7 +3,7 @@ import { messageOf } from "../../volume/errors.ts";
 import { checksumOf, writePattern } from "../demo/pattern.ts";
 import { type LifeKind, volumesOf } from "./names.ts";
 import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";
-import { grownBytes, smallBytes, TestVolume, type VolumeUser } from "./test_volume.ts";
+import { callMs, grownBytes, smallBytes, TestVolume, type VolumeUser } from "./test_volume.ts";
 
 /** What a life needs. */
 export interface LifeOptions {
@@ -97,7 +97,11 @@ class Life {
     const name = volumesOf(this.#kind).snapshot;
     try {
       const request = { name, sourceVolumeId: volume.id };
-      const { snapshot } = await this.#options.user.clients.controller.call("CreateSnapshot", request);
+      const { snapshot } = await this.#options.user.clients.controller.call(
+        "CreateSnapshot",
+        request,
+        callMs,
+      );
       this.#snapshotId = snapshot?.snapshotId ?? "";
     } catch (error) {
       if (codeOf(error) === "FAILED_PRECONDITION") {
@@ -175,7 +179,11 @@ class Life {
 
   async #deleteSnapshot(): Promise<void> {
     if (this.#snapshotId === "") return;
-    await this.#options.user.clients.controller.call("DeleteSnapshot", { snapshotId: this.#snapshotId });
+    await this.#options.user.clients.controller.call(
+      "DeleteSnapshot",
+      { snapshotId: this.#snapshotId },
+      callMs,
+    );
     this.#snapshotId = "";
   }
 

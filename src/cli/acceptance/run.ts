@@ -10,7 +10,7 @@ import type { AcceptanceReport, ReportedStep } from "../../router_profile/report
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { Transcript } from "../../routeros/ssh/transcript.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { maxNqnTailBytes } from "../config/flag_tables.ts";
@@ -30,6 +30,7 @@ import {
 import type { AcceptanceOptions } from "./options.ts";
 import { rebootGroup } from "./reboot.ts";
 import { type RunConnector, type RunDriver, startRunDriver } from "./stack.ts";
+import { callMs } from "./test_volume.ts";
 import { assertHolds, NotHere, runGroup, type Step, type StepGroup, type StepRunner } from "./step.ts";
 
 /** What a run uses of this machine and the router. */
@@ -52,6 +53,8 @@ export interface RunAdapters {
   doctor(): Promise<readonly Finding[]>;
   /** Why this machine cannot grow a mounted file system of the kind; undefined when it can. */
   cannotGrow(kind: string): string | undefined;
+  /** Unmounts and disconnects what the run has left on this machine; returns what stays. */
+  releaseHere(): Promise<readonly string[]>;
   /** What the run has left on this machine, for people. */
   leftHere(): Promise<readonly string[]>;
   /** Ends the kernel's connection to an export. */
@@ -110,16 +113,10 @@ export class AcceptanceRun {
     const runner = this.#runner(transcript, recording);
     await this.#cleanUpEarlier(ground);
     await runGroup(this.#checks(findings, transcript), runner);
-    if (this.#profile?.answers.limits === "too-small") {
-      // No controller starts on such a router.
-      await runGroup(
-        notHere("volumes", "An answer is OK only when it is done", "its limits are too small"),
-        runner,
-      );
-    } else {
-      await this.#withDriver((transport) => transcript.through(transport), async (driver) => {
-        for (const group of this.#groups(driver, transcript)) await runGroup(group, runner);
-      });
+    try {
+      await this.#runGroups(transcript, runner);
+    } finally {
+      await this.#removeRest();
     }
     await runGroup(this.#listing(transcript), runner);
     const { filesystem, sizeBytes } = pool;
@@ -151,6 +148,31 @@ export class AcceptanceRun {
     };
   }
 
+  async #runGroups(transcript: Transcript, runner: StepRunner): Promise<void> {
+    if (this.#profile?.answers.limits === "too-small") {
+      // No controller starts on such a router.
+      const group = notHere("volumes", "An answer is OK only when it is done", "its limits are too small");
+      return await runGroup(group, runner);
+    }
+    await this.#withDriver((transport) => transcript.through(transport), async (driver) => {
+      for (const group of this.#groups(driver, transcript)) await runGroup(group, runner);
+    });
+  }
+
+  /** What a driver that failed has left is removed by another one, also after a stop. */
+  async #removeRest(): Promise<void> {
+    const { say, releaseHere } = this.#adapters;
+    try {
+      const ground = await this.#read(this.#adapters.transport, new AbortController().signal);
+      if (findOwn(ground, this.#options.basePath, ownMarks).length === 0) return;
+      say("removing what the steps left");
+      for (const problem of await releaseHere()) say(problem);
+      await this.#cleanUpEarlier(ground);
+    } catch (error) {
+      say(`while cleaning up: ${messageOf(error)}; the next run removes what is left`);
+    }
+  }
+
   /** The reasons why questions have no answer repeat what the router said. */
   #publicProfile(profile: Record<string, unknown>, recording: Recording) {
     const { unanswered, ...rest } = profile;
@@ -166,13 +188,13 @@ export class AcceptanceRun {
       & object;
   }
 
-  #session(transport: SshTransport): ProbeSession {
-    const { clock, random, signal, limits } = this.#adapters;
+  #session(transport: SshTransport, signal = this.#adapters.signal): ProbeSession {
+    const { clock, random, limits } = this.#adapters;
     return new ProbeSession({ transport, clock, random, signal, ...limits && { limits } });
   }
 
-  async #read(transport = this.#adapters.transport): Promise<Ground> {
-    const line = this.#session(transport);
+  async #read(transport = this.#adapters.transport, signal = this.#adapters.signal): Promise<Ground> {
+    const line = this.#session(transport, signal);
     try {
       return await readGround(line, this.#options.basePath);
     } finally {
@@ -244,15 +266,14 @@ export class AcceptanceRun {
       for (const volumeId of volumeIds) {
         for (const node of [nodeId, otherNodeId]) {
           // A volume that is not there is no error.
-          await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: node });
+          await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: node }, callMs);
         }
-        await controller.call("DeleteVolume", { volumeId });
+        await controller.call("DeleteVolume", { volumeId }, callMs);
       }
-      for (const snapshotId of snapshotIds) await controller.call("DeleteSnapshot", { snapshotId });
+      for (const snapshotId of snapshotIds) await controller.call("DeleteSnapshot", { snapshotId }, callMs);
     }, { kind: "none", reason: "it only removes" });
-    const left = findOwn(await this.#read(), basePath, ownMarks).filter((path) =>
-      !path.includes("/rds-csi-probe-")
-    );
+    const now = await this.#read(this.#adapters.transport, new AbortController().signal);
+    const left = findOwn(now, basePath, ownMarks).filter((path) => !path.includes("/rds-csi-probe-"));
     if (left.length === 0) return;
     throw new VolumeError(
       "precondition",

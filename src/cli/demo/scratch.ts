@@ -57,14 +57,17 @@ export class ScratchFolder {
    * the folder, and is returned in words: nothing is ever deleted through a mount.
    */
   async remove(): Promise<string[]> {
-    const problems = await isRoots(this.path) ? await this.#release() : [];
+    const problems = await isRoots(this.path) ? await this.release() : [];
     if (problems.length > 0) return [...problems, `left for inspection: ${this.path}`];
     await Deno.remove(this.path, { recursive: true });
     return [];
   }
 
-  /** Again and again for a while: the kernel detaches a loop device only once the last process has closed it. */
-  async #release(): Promise<string[]> {
+  /**
+   * Unmounts and detaches what is in the folder, which stays; returns what could not be. Again and again for a while: the
+   * kernel detaches a loop device only once the last process has closed it.
+   */
+  async release(): Promise<string[]> {
     const kernel = new Libc();
     try {
       for (const end = this.#clock.monotonicMs() + cleanUpMs;;) {
