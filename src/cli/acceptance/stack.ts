@@ -71,6 +71,8 @@ function serveArgs(options: RunDriverOptions): string[] {
     ],
     ...["--node-id", nodeId, "--known-node", nodeId, "--known-node", otherNodeId],
     ...["--cluster-id", clusterId, "--nqn-prefix", nqnPrefix, "--audit-interval", "0s"],
+    // Nothing goes on beside the steps, in whose order a replay gives their commands.
+    ...["--health-interval", "0s"],
     ...["--rds-address", router.address, "--rds-port", String(router.port), "--rds-user", router.user],
     ...flag("rds-key", router.keyFile),
     ...flag("rds-password-file", router.passwordFile),
