@@ -55,10 +55,11 @@ Deno.test("a run that loses the router for good at a command is cleaned up by th
 
 Deno.test({
   name: "snapshots, restored volumes and clones of a run that was killed are removed by the next one",
-  ignore: !isLong || loopsMissing !== undefined,
+  ignore: loopsMissing !== undefined,
   fn: async () => {
     const adapters = { probe: knownProfile, kinds: ["block"] } as const;
-    for (let at = 4, reached = true; reached; at += 5) {
+    const [first, every] = isLong ? [4, 5] : [34, Infinity];
+    for (let at = first, reached = true; reached && at < Infinity; at += every) {
       await withAcceptanceBench({
         exporter: "loop",
         scale: 1,
