@@ -382,9 +382,11 @@ Deno.test("hiddenUsers() names a file system that lives where nothing shows why,
     if (path === "/proc/30/mountinfo") throw new VolumeError("unavailable", "errno=13");
     return readText.call(files, path);
   };
+  files.texts.set("/proc/20/stat", "20 (umount) D 1 20 20");
   const hidden = [
     "mnt:[3] at /run/ns/three",
     "mnt:[5] at /proc/20/fd/0",
+    "process 20 (umount), which waits in the kernel",
     "1 processes, such as /proc/30",
   ];
   assert.deepEqual((await hiddenUsers()).users, [{ ...lives, hidden }]);

@@ -38,6 +38,8 @@ interface Walk {
   readonly filesOpen: DeviceUser[];
   readonly mounted: Set<string>;
   readonly unreadable: string[];
+  /** Unmounts that wait in the kernel: what they unmount is in no table any more, and a mount of it would wait as well. */
+  readonly unmounting: string[];
   processes: number;
 }
 
@@ -127,17 +129,22 @@ export class HostProcesses {
       filesOpen: [],
       mounted: new Set(),
       unreadable: [],
+      unmounting: [],
       processes: 0,
     };
     this.#visitTable(walk, "self");
     const isRead = await this.#each(context, (pid) => {
       walk.processes++;
       if (this.#readable(() => this.#visitTable(walk, pid)) === undefined) walk.unreadable.push(pid);
+      if (this.#isHangingUnmount(pid)) {
+        walk.unmounting.push(`process ${pid} (umount), which waits in the kernel`);
+      }
       return 1 + this.#visitFiles(walk, pid);
     });
     const hidden = [...walk.kept].filter(([namespace]) => walk.namespaces.get(namespace) !== true)
       .map(([namespace, where]) => `${namespace} at ${where}`);
     const unread = isRead ? walk.unreadable : ["*"];
+    hidden.push(...walk.unmounting);
     if (unread.length > 0) hidden.push(`${unread.length} processes, such as ${this.#procPath}/${unread[0]}`);
     const lazily = walk.filesOpen.filter(({ device }) =>
       !nodes.some(({ path, deviceNumber }) => path === device && walk.mounted.has(deviceNumber))
@@ -250,6 +257,11 @@ export class HostProcesses {
     };
     const answer = this.#readable<{ readonly device?: string | undefined }>(read);
     return answer === undefined ? "unreadable" : answer.device;
+  }
+
+  #isHangingUnmount(pid: string): boolean {
+    const stat = this.#readable(() => this.#files.readText(`${this.#procPath}/${pid}/stat`)) ?? "";
+    return /^[0-9]+ \(umount\) D /.test(stat);
   }
 
   #readable<T>(read: () => T): T | undefined {
