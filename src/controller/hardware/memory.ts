@@ -23,9 +23,14 @@ export class HardwareMemory {
     this.#last = undefined;
   }
 
+  /** Whether the last reading is too old to say anything: what was told of it may still be so. */
+  get isStale(): boolean {
+    return this.#last !== undefined && this.#clock.now() - this.#last.atMs > freshMs;
+  }
+
   /** The critical faults below a pool, by its mount point; none when the last reading is too old. */
   faultsBelow(pool: string): readonly HardwareFinding[] {
-    if (this.#last === undefined || this.#clock.now() - this.#last.atMs > freshMs) return [];
+    if (this.#last === undefined || this.isStale) return [];
     return this.#last.findings.filter(({ severity, pools }) =>
       severity === "critical" && pools.includes(pool)
     );

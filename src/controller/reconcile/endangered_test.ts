@@ -11,7 +11,8 @@ const fault: HardwareFinding = {
   message: "nvme1 has failed",
 };
 
-Deno.test("the fault of a drive is told of 50 volumes in use, once each, and so is its end", async () => {
+/** Volumes on a pool with a drive that has failed, and what is told of them. */
+async function scene() {
   const { deps, store, clock, events } = testController();
   const cluster = new FakeClusterView();
   for (let number = 100; number < 160; number++) {
@@ -22,22 +23,42 @@ Deno.test("the fault of a drive is told of 50 volumes in use, once each, and so 
   }
   store.put(aDisk(aRecord(), { id: "pvc-099" }));
   deps.hardware.keep([fault]);
-  clock.timer(30 * minute, () => deps.hardware.keep([]));
   const reconcile = { mode: "off", graceMs: 10 * minute } as const;
+  const settings = { intervalMs: minute, reconcile, namesOnRouter: false };
   const stop = new AbortController();
-  const over = new ReconcileLoop(deps, cluster, { intervalMs: minute, reconcile, namesOnRouter: false }).run(
-    stop.signal,
-  );
-  await clock.advance(50 * minute);
-  stop.abort(new Error("stopped"));
-  await over;
-  const told = events.flatMap((event) => event.kind === "health" ? [event] : []);
-  const begun = told.filter(({ problems }) => problems.length > 0);
+  const over = new ReconcileLoop(deps, cluster, settings).run(stop.signal);
+  return {
+    hardware: deps.hardware,
+    /** Goes on for so long, and returns what was told until then. */
+    async after(minutes: number) {
+      await clock.advance(minutes * minute);
+      return events.flatMap((event) => event.kind === "health" ? [event] : []);
+    },
+    async [Symbol.asyncDispose]() {
+      stop.abort(new Error("stopped"));
+      await over;
+    },
+  };
+}
+
+Deno.test("the fault of a drive is told of 50 volumes in use, once each, and so is its end", async () => {
+  await using at = await scene();
+  const begun = await at.after(30);
   assert.equal(begun.length, 50);
   assert.equal(new Set(begun.map(({ volumeId }) => volumeId)).size, 50);
   assert.ok(begun.every(({ volumeId }) => volumeId !== "pvc-099"), "one that nobody uses");
   assert.deepEqual(begun[0]!.problems.map(({ status, reason, message }) => [status, reason, message]), [
     ["DEGRADED", "PoolDegraded", "nvme1 has failed"],
   ]);
+  at.hardware.keep([]);
+  const told = await at.after(20);
+  assert.equal(told.filter(({ problems }) => problems.length === 0).length, 50);
   assert.equal(told.length, 100);
+});
+
+Deno.test("no volume is told to be well again because drives cannot be read any more", async () => {
+  await using at = await scene();
+  assert.equal((await at.after(180)).length, 50);
+  at.hardware.keep([]);
+  assert.equal((await at.after(20)).length, 100);
 });

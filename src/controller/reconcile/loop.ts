@@ -218,7 +218,12 @@ export class ReconcileLoop {
       this.#deps.events.occurred({ kind: "health", volumeId, problems });
     const now = new Map(unwell.map(({ id, problems }) => [id, problems.map(({ reason }) => reason).join()]));
     for (const { id, problems } of unwell) if (this.#unwell.get(id) !== now.get(id)) report(id, problems);
-    for (const id of this.#unwell.keys()) if (!now.has(id)) report(id, []);
+    for (const [id, told] of this.#unwell) {
+      if (now.has(id)) continue;
+      // Nobody knows any more whether a drive is well again.
+      if (this.#deps.hardware.isStale) now.set(id, told);
+      else report(id, []);
+    }
     this.#unwell = now;
   }
 }
