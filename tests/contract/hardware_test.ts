@@ -216,7 +216,8 @@ Deno.test("a router that does not answer the reading serves all calls meanwhile"
   };
   await using stack = await startStack({ clock: timers, flags: ["--audit-interval", "0s"] });
   const fault = { action: "hang", match: "percentage-used", times: "always" };
-  await fetch(`${stack.simulator.controlUrl}/faults`, { method: "POST", body: JSON.stringify(fault) });
+  const asked = { method: "POST", body: JSON.stringify(fault) };
+  await (await fetch(`${stack.simulator.controlUrl}/faults`, asked)).body?.cancel();
   await create(stack, "pvc-1");
   await turn();
   const warned = () => stack.log.some((line) => line.includes("cannot read the health of drives"));
@@ -247,10 +248,8 @@ Deno.test("only the controller that leads reads drives, and a fault is an event 
   for (const id of [used, idle]) api.put(volumesPath, aPersistentVolume(id));
   await stack.clients.controller.call("ControllerPublishVolume", publishRequest(used, "worker-1"));
   api.put("/apis/storage.k8s.io/v1/volumeattachments", aVolumeAttachment(used, "worker-1"));
-  await fetch(`${stack.simulator.controlUrl}/disks/nvme1`, {
-    method: "PATCH",
-    body: JSON.stringify({ "raid-member-failed": true }),
-  });
+  const edit = { method: "PATCH", body: JSON.stringify({ "raid-member-failed": true }) };
+  await (await fetch(`${stack.simulator.controlUrl}/disks/nvme1`, edit)).body?.cancel();
   const problemsAt = async (url: string | undefined) =>
     (await linesAt(url)).filter((line) => line.startsWith("rds_csi_hardware_problems{")).length;
   const told = () =>

@@ -127,11 +127,12 @@ export async function missingForNode(
 ): Promise<string | undefined> {
   if (Deno.build.os !== "linux") return "it needs Linux";
   if (!await isRoots(ownFile)) return "it needs root, to attach and mount volumes";
-  const kernel = new Libc();
   const { tools, files } = needs[connector];
-  const missing = [...toolsOfNode, ...tools].filter((tool) => !isInstalled(tool, kernel));
-  if (missing.length > 0) return `it needs ${missing.join(", ")}`;
-  return files.find(([path]) => kernel.info(path) === undefined)?.[1];
+  return withKernel((kernel) => {
+    const missing = [...toolsOfNode, ...tools].filter((tool) => !isInstalled(tool, kernel));
+    if (missing.length > 0) return `it needs ${missing.join(", ")}`;
+    return files.find(([path]) => kernel.info(path) === undefined)?.[1];
+  });
 }
 
 /** Whether this process runs as root, by the owner of a file that it made. */
@@ -165,8 +166,16 @@ const needs: Readonly<
 
 /** Whether xfs volumes can be shown here. */
 export function hasXfsTools(): boolean {
+  return withKernel((kernel) => isInstalled("mkfs.xfs", kernel) && isInstalled("xfs_growfs", kernel));
+}
+
+function withKernel<Result>(use: (kernel: KernelFiles) => Result): Result {
   const kernel = new Libc();
-  return isInstalled("mkfs.xfs", kernel) && isInstalled("xfs_growfs", kernel);
+  try {
+    return use(kernel);
+  } finally {
+    kernel.close();
+  }
 }
 
 function isInstalled(tool: ToolName, kernel: KernelFiles): boolean {
@@ -178,7 +187,7 @@ const capSysResource = 24n;
 
 /** Whether the kernel lets this process grow a mounted ext4: some sandboxes withhold the capability even from root. */
 export function canGrowExt4Online(): boolean {
-  const status = new Libc().readText("/proc/self/status") ?? "";
+  const status = withKernel((kernel) => kernel.readText("/proc/self/status")) ?? "";
   const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? "0"}`);
   return (effective >> capSysResource & 1n) === 1n;
 }
