@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { usersOf } from "../../src/volume/rules/device_users.ts";
 import { refusal } from "../fakes/refusal.ts";
-import { call, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
+import { apart, call, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
 
 /** A shell that has done what it was told, and waits. */
 class WaitingShell implements AsyncDisposable {
@@ -33,7 +33,8 @@ class WaitingShell implements AsyncDisposable {
   }
 }
 
-const otherNamespace = ["unshare", "--mount", "--propagation", "private"];
+/** The beginning of a command that runs in a mount namespace with copies of this test's mounts. */
+const otherNamespace = ({ folder }: RealNode) => apart(folder, 'exec "$@"');
 
 async function staged(node: RealNode, capability = ext4): Promise<TestVolume> {
   const volume = new TestVolume(node, "pvc-1");
@@ -46,7 +47,7 @@ nodeTest(
   async (node) => {
     const volume = await staged(node);
     {
-      await using shell = await WaitingShell.start(otherNamespace, "");
+      await using shell = await WaitingShell.start(otherNamespace(node), "");
       const text = new RegExp(
         `/dev/loop[0-9]+ is mounted at ${
           node.staging(volume.id)
@@ -92,7 +93,8 @@ nodeTest(
     await run("mount", "-t", "tmpfs", "--make-private", "pins", pins);
     try {
       await Deno.writeTextFile(`${pins}/one`, "");
-      await run("unshare", `--mount=${pins}/one`, "--propagation", "private", "true");
+      const [tool, , ...args] = apart(node.folder, "true");
+      await run(tool!, `--mount=${pins}/one`, ...args);
       try {
         const text =
           /ext4 of \/dev\/loop[0-9]+ lives on without a mount .* could not be searched: mnt:\[[0-9]+\] at /;
@@ -149,7 +151,7 @@ nodeTest(
       await Deno.mkdir(`${node.folder}/part`);
       {
         await using shell = await WaitingShell.start(
-          otherNamespace,
+          otherNamespace(node),
           `mount ${partition} ${node.folder}/part`,
         );
         const process = { pid: shell.pid, name: "sh", pod: undefined };
