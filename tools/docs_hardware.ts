@@ -51,8 +51,9 @@ ${all.filter(isExample).map(section).join("\n\n")}
 
 function section({ file, report, differences }: TestedRouter): string {
   const { router: { version, board, poolFilesystem }, driver, steps, commands } = report;
+  const stepsOf = (result: string) => steps.filter((step) => step.result === result).map(({ step }) => step);
   const names = (result: string) => {
-    const found = steps.filter((step) => step.result === result).map(({ step }) => step);
+    const found = stepsOf(result);
     return found.length === 0 ? "none" : `${found.length} (${found.join("; ")})`;
   };
   const slowest = Math.max(0, ...commands.map(({ p95Ms }) => p95Ms));
@@ -61,9 +62,9 @@ function section({ file, report, differences }: TestedRouter): string {
 
 ${
     board || "Unknown model"
-  }, RouterOS ${version}, a pool with ${poolFilesystem}; rds-csi ${driver}; of the slowest kind of command 95 of 100 took at most ${slowest} ms.
+  }, RouterOS ${version}, a pool with ${poolFilesystem}; rds-csi ${driver}; the slowest kind of command has a p95 of ${slowest} ms.
 
-- Hold: ${names("pass")}
+- Hold: ${stepsOf("pass").length} steps
 - Do not hold: ${names("fail")}
 - Not shown there: ${names("not here")}
 - Where the simulator differs: ${lines.length === 0 ? "nowhere" : `\n${lines.join("\n")}`}`;
