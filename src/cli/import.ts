@@ -156,8 +156,7 @@ export const importCommandFlags: FlagTable = {
   "kind": {
     form: "text",
     choices: ["ext4", "xfs", "block"],
-    help:
-      "What the disk holds: a file system, or raw data (block). Required for a disk that is not yet a volume.",
+    help: "What the disk holds. Required for a disk that is not yet a volume.",
   },
   "access-mode": {
     form: "text",

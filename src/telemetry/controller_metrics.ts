@@ -29,7 +29,7 @@ export const controllerMetrics = {
   rds_csi_exports_restored_total: {
     type: "counter",
     help:
-      "Exports of volumes in use that were off, or under another name than their nodes know, and were restored.",
+      "Exports of volumes in use restored, because they were off or under another name than their nodes know.",
     labels: ["backend"],
   },
   rds_csi_unwanted_exports_total: {
@@ -51,8 +51,7 @@ export const controllerMetrics = {
   rds_csi_inventory_timestamp_seconds: {
     type: "gauge",
     help:
-      "Time of the reading that the totals of pools and volumes come from, by what was read: disks or snapshots; " +
-      "0 before the first one.",
+      "Time of the reading behind the totals of pools and volumes, by what was read: disks or snapshots; 0 before the first one.",
     labels: ["backend", "of"],
   },
   rds_csi_pool_mounted: {

@@ -33,8 +33,7 @@ export const lostClusterFlags: FlagTable = {
   "from-cluster": {
     form: "text",
     help:
-      "Instead of a volume: the id of a cluster that was lost, or hash:XXXXXXXX as its files carry it. Prints a " +
-      "PersistentVolume for each of its volumes that has none and that no node has, and changes nothing.",
+      "Instead of a volume: the id of a lost cluster, or hash:XXXXXXXX as its files carry it. Prints a PersistentVolume for each of its volumes that has none and that no node has, and changes nothing.",
   },
   "claims": {
     form: "switch",

@@ -12,7 +12,7 @@ export const auditCommandFlags: FlagTable = {
   "foreign": {
     form: "switch",
     help:
-      "Also list objects that belong, or may belong, to others: disks without a record, of other clusters and of the legacy driver, and its images.",
+      "Also list what is, or may be, others': disks without a record, of other clusters and of the legacy driver, and its images.",
   },
   "delete": {
     form: "list",

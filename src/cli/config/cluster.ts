@@ -24,9 +24,7 @@ export const clusterFlags: FlagTable = {
     choices: ["on", "dry-run", "off"],
     fallback: "on",
     help:
-      "Whether to turn lost exports of volumes in use on again, and to withdraw exports that no VolumeAttachment " +
-      "wants after --reconcile-grace; dry-run only logs the changes. Whatever is set here, an export is withdrawn at once " +
-      "if its record is older than the cluster's.",
+      "Whether to turn lost exports of volumes in use on again, and to withdraw exports that no VolumeAttachment wants after --reconcile-grace; dry-run only logs the changes. An export whose record is older than the cluster's is always withdrawn at once.",
   },
   "reconcile-interval": {
     form: "duration",
@@ -46,23 +44,19 @@ export const clusterFlags: FlagTable = {
     form: "switch",
     fallback: "true",
     help:
-      "Keep an empty folder on the router for each volume and snapshot whose name says what people call it: namespace, " +
-      "claim and class. rds-csi adopt rebuilds claims from them when the cluster is lost.",
+      "Keep an empty folder on the router for each volume and snapshot, named by namespace, claim and class. rds-csi adopt rebuilds claims from them when the cluster is lost.",
   },
   "migration-pairs": {
     form: "text",
     choices: ["any", "kubevirt"],
     fallback: "any",
     help:
-      "Which two nodes may share a block volume for a migration: any, also a lost node and the one that takes its pods " +
-      "over, so that both may write; or only those of the two running pods of one KubeVirt virtual machine, for which " +
-      "the controller has to be allowed to list pods.",
+      "Which two nodes may share a block volume for a migration: any, also a lost node and the one that takes its pods over, so that both may write; or only those of the two running pods of one KubeVirt virtual machine: the controller needs to list pods.",
   },
   "startup-taint": {
     form: "text",
     help:
-      "Key of a taint to remove from a node once this driver has registered there, so that no pod starts before " +
-      "it. Add the taint where nodes are made; the controller has to be allowed to patch nodes.",
+      "Key of a taint to remove from a node once this driver has registered there, so that no pod starts before it. Add the taint where nodes are made; the controller needs to patch nodes.",
   },
   "lease-namespace": {
     form: "text",
@@ -72,8 +66,7 @@ export const clusterFlags: FlagTable = {
   "leader-election": {
     form: "switch",
     help:
-      "Serve only while this controller holds the Lease, so that several controllers may run and the others " +
-      "wait. Without it only one controller may run.",
+      "Serve only while this controller holds the Lease, so that others may run and wait. Without it only one controller may run.",
   },
   "lease-identity": {
     form: "text",

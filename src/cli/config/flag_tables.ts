@@ -12,8 +12,7 @@ export const routerFlags: FlagTable = {
   "config": {
     form: "text",
     env: ["RDS_CONFIG"],
-    help:
-      "File (YAML) that names several routers, instead of the flags for a single one: see docs/reference/config.md.",
+    help: "File (YAML) of several routers, instead of the flags for one: see docs/reference/config.md.",
   },
   "rds-address": {
     key: "address",
@@ -66,8 +65,7 @@ export const routerFlags: FlagTable = {
     form: "text",
     fallback: "default",
     help:
-      "Name of the router in StorageClasses, volume contexts and metrics. With --config: the router that a " +
-      "command is for.",
+      "Name of the router in StorageClasses, volume contexts and metrics. With --config: a command's router.",
   },
   "base-path": {
     key: "basePaths",
@@ -76,14 +74,13 @@ export const routerFlags: FlagTable = {
     aliases: ["rds-volume-base-path"],
     env: ["RDS_BASE_PATH"],
     help:
-      "Folder on the router for volumes; the first one is the default. With --kind directory it has to be given, and its " +
-      "first name is the mount point of the share.",
+      "Folder on the router for volumes; the first one is the default. Required with --kind directory: its first name is the mount point of the share.",
   },
   "nvme-address": {
     key: "nvmeAddress",
     form: "text",
     env: ["RDS_NVME_ADDRESS"],
-    help: "Address where nodes reach the volumes, or up to 8 separated by commas; default is --rds-address.",
+    help: "Address where nodes reach the volumes, or up to 8 with commas; default is --rds-address.",
   },
   "nvme-port": {
     key: "nvmePort",
@@ -102,9 +99,7 @@ export const routerFlags: FlagTable = {
     form: "text",
     env: ["RDS_CLUSTER_ID"],
     help:
-      "Id that marks this cluster's volumes, so that clusters can share a router. Never change it while volumes exist. " +
-      "hash:XXXXXXXX is the mark in the names of a lost cluster's files. In a cluster, rds-csi serve defaults to " +
-      "the uid of the namespace kube-system.",
+      "Id that marks this cluster's volumes, so that clusters can share a router. Never change it while volumes exist. hash:XXXXXXXX is the mark in the names of a lost cluster's files. In a cluster the default of rds-csi serve is the uid of the namespace kube-system.",
   },
   "known-node": {
     form: "list",
@@ -159,14 +154,13 @@ const auditFlags: FlagTable = {
     form: "duration",
     most: 604_800_000,
     fallback: "1h",
-    help: "How often the leading controller audits the router for objects without an owner; 0s for never.",
+    help: "How often to audit the router for objects without an owner; 0s for never.",
   },
   "orphan-delete-older-than": {
     form: "duration",
     least: 3_600_000,
     help:
-      "Delete objects that have had no owner for this long, like `rds-csi audit --delete-older-than`; at least " +
-      "1h. Default: delete nothing.",
+      "Delete objects without an owner for this long, like `rds-csi audit --delete-older-than`; at least 1h. Default: delete nothing.",
   },
 };
 
@@ -177,8 +171,7 @@ const healthFlags: FlagTable = {
     most: 3_600_000,
     fallback: "15m",
     help:
-      "How often the leading controller reads the health of the router's arrays, drives and Btrfs pools; at least 1m, or 0s " +
-      "for never.",
+      "How often to read the health of the router's arrays, drives and Btrfs pools; at least 1m, or 0s for never.",
   },
 };
 
@@ -206,8 +199,7 @@ export const nodeFlags: FlagTable = {
   "topology": {
     form: "list",
     help:
-      "Topology segment of this node, as key=value: it reaches the volumes of the routers of --config that have " +
-      "the same. Give every key that they have.",
+      "Topology segment of this node, as key=value: it reaches the routers of --config that have the same. Give every key that they have.",
   },
   "max-volumes-per-node": {
     form: "integer",
@@ -229,8 +221,7 @@ export const nodeFlags: FlagTable = {
     most: 3_600_000,
     fallback: `${defaultFenceSettleMs / 1000}s`,
     help:
-      "A volume being unstaged that the router does not offer is given up after 10 times this long; at least 3 " +
-      "times --fence-interval.",
+      "After 10 times this long a volume being unstaged that the router does not offer is given up; at least 3 times --fence-interval.",
   },
   "fstrim-interval": {
     form: "duration",
@@ -243,8 +234,7 @@ export const nodeFlags: FlagTable = {
     choices: deviceLayers,
     fallback: "none",
     help:
-      "Whether volumes whose StorageClass does not set deviceLayer get a map that lets writers wait while the " +
-      "router reboots: auto if the kernel has dm-multipath, multipath always, none never.",
+      "Whether volumes whose StorageClass does not set deviceLayer let writers wait while the router reboots: auto if the kernel has dm-multipath, multipath always, none never.",
   },
   "nqn-prefix": routerFlags["nqn-prefix"]!,
 };
@@ -261,9 +251,7 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: ["block", "directory"],
     fallback: "block",
-    help:
-      "What the volumes are: block volumes, or directories of one share over NFS. Each kind is a CSI driver of " +
-      "its own.",
+    help: "Block volumes, or directories of one share over NFS; each is a CSI driver of its own.",
   },
   "controller": { form: "switch", help: "Serve the controller; instead of --mode." },
   "node": { form: "switch", help: "Serve the node; instead of --mode." },
@@ -283,8 +271,7 @@ export const serveFlags: FlagTable = {
     form: "text",
     fallback: "",
     help:
-      "Where to serve the status page to other machines, like --metrics-address. By default a controller serves " +
-      "it there to every machine, and a node only to its own.",
+      "Where to serve the status page to other machines, like --metrics-address. By default a controller serves it there to all, a node only to its own.",
   },
   "driver-name": {
     form: "text",
@@ -311,8 +298,7 @@ export const serveFlags: FlagTable = {
     choices: LOG_LEVELS,
     fallback: "info",
     help:
-      "Lowest level to log. SIGUSR2 lowers it by one, and after debug sets it back: in a controller's pod " +
-      "kubectl exec POD -c driver -- sh -c 'kill -USR2 1', in a node's pod with the number of rds-csi for 1.",
+      "Lowest level to log. SIGUSR2 lowers it by one, and after debug sets it back: kubectl exec POD -c driver -- sh -c 'kill -USR2 1', in a node's pod with the number of rds-csi for 1.",
   },
   "log-format": {
     form: "text",
@@ -328,8 +314,7 @@ export const serveFlags: FlagTable = {
   "volume-metrics": {
     form: "switch",
     help:
-      "Export the kernel's counters of each staged volume's device, with the volume's id as a label: each volume " +
-      "adds series to Prometheus. Needs Linux 5.15.",
+      "Export the kernel's counters of each staged volume's device: each adds series to Prometheus. Needs Linux 5.15.",
   },
   ...legacyFlags,
 };
