@@ -12,7 +12,7 @@ const fault: HardwareFinding = {
 };
 
 /** Volumes on a pool with a drive that has failed, and what is told of them. */
-async function scene() {
+function scene() {
   const { deps, store, clock, events } = testController();
   const cluster = new FakeClusterView();
   for (let number = 100; number < 160; number++) {
@@ -42,7 +42,7 @@ async function scene() {
 }
 
 Deno.test("the fault of a drive is told of 50 volumes in use, once each, and so is its end", async () => {
-  await using at = await scene();
+  await using at = scene();
   const begun = await at.after(30);
   assert.equal(begun.length, 50);
   assert.equal(new Set(begun.map(({ volumeId }) => volumeId)).size, 50);
@@ -57,7 +57,7 @@ Deno.test("the fault of a drive is told of 50 volumes in use, once each, and so 
 });
 
 Deno.test("no volume is told to be well again because drives cannot be read any more", async () => {
-  await using at = await scene();
+  await using at = scene();
   assert.equal((await at.after(180)).length, 50);
   at.hardware.keep([]);
   assert.equal((await at.after(20)).length, 100);
