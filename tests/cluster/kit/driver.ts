@@ -158,7 +158,15 @@ export async function makeController(
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
       ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),
-      ...kept("nvme-address", "nvme-port", "kubernetes", "leader-election", "migration-pairs", "cluster-id"),
+      ...kept(
+        "nvme-address",
+        "nvme-port",
+        "kubernetes",
+        "leader-election",
+        "health-interval",
+        "migration-pairs",
+        "cluster-id",
+      ),
       ...kept(...flagsOf(controllerArgs)),
       ...routerAddress === undefined ? {} : { "rds-address": () => `--rds-address=${routerAddress}` },
       // There is no pod with separate folders for the socket and the Secret.
