@@ -301,11 +301,11 @@ class Migration {
     ]));
   }
 
-  /** The commands that change something, of those that the router was given since the log was cleared. */
+  /** The commands that change a disk, of those that the router was given since the log was cleared: name plates are folders. */
   async #changes(): Promise<string[]> {
     const log = await this.#cluster.router.control<readonly { readonly command: string }[]>("/log");
     return log.map(({ command }) => command).filter((command) =>
-      /\/[a-z/-]+[ /](set|add|remove|unset)\b/.test(command)
+      /\/[a-z/-]+[ /](set|add|remove|unset)\b/.test(command) && !command.includes("/names-of-")
     );
   }
 }
