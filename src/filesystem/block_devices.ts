@@ -2,7 +2,7 @@ import { endsWithin, limitSignal } from "../async/deadline.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { DeviceUser } from "../volume/model/device_user.ts";
+import type { DeviceUser } from "../volume/model/host/device_user.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import type { BlockDevices, DeviceNode, HiddenUsers, ProvenDevice } from "../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";

@@ -1,6 +1,6 @@
 import { basename } from "node:path";
 import type { KernelFiles, NodeInfo } from "../host/kernel_files.ts";
-import type { DeviceUser } from "../volume/model/device_user.ts";
+import type { DeviceUser } from "../volume/model/host/device_user.ts";
 import type { DeviceNode, MountEntry } from "../volume/ports/node_ports.ts";
 import { readMountTable } from "./mountinfo.ts";
 

@@ -1,6 +1,6 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { DeviceUser, HostProcess } from "../volume/model/device_user.ts";
+import type { DeviceUser, HostProcess } from "../volume/model/host/device_user.ts";
 import type { DeviceNode, HiddenUsers } from "../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { parseMountinfo } from "./mountinfo.ts";

@@ -1,8 +1,8 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { inUse, isInUse } from "../volume/model/device_user.ts";
-import { mountsAt } from "../volume/rules/mounts_at.ts";
+import { inUse, isInUse } from "../volume/model/host/device_user.ts";
+import { mountsAt } from "../volume/rules/host/mounts_at.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { lookAdvice } from "./repair_advice.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";

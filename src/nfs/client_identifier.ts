@@ -3,7 +3,7 @@ import type { SysfsWriter } from "../host/sysfs_writer.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { digest } from "../volume/model/digest.ts";
 import type { MountEntry } from "../volume/ports/node_ports.ts";
-import { isNfs } from "../volume/rules/nfs_mounts.ts";
+import { isNfs } from "../volume/rules/host/nfs_mounts.ts";
 
 /** The kernel's attribute: it belongs to a network namespace, and exists once the module nfs is loaded. */
 export const identifierPath = "/sys/fs/nfs/net/nfs_client/identifier";

@@ -14,7 +14,7 @@ import type {
 } from "../volume/ports/nfs_ports.ts";
 import type { Filesystems, MountEntry, Mounts } from "../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
-import { mountsAt } from "../volume/rules/mounts_at.ts";
+import { mountsAt } from "../volume/rules/host/mounts_at.ts";
 import type { ClientIdentifier } from "./client_identifier.ts";
 import * as folders from "./folders.ts";
 

@@ -1,5 +1,5 @@
-import { mountsAt } from "../volume/rules/mounts_at.ts";
-import { bindsOf, isDeleted, mountsOf } from "../volume/rules/device_mounts.ts";
+import { mountsAt } from "../volume/rules/host/mounts_at.ts";
+import { bindsOf, isDeleted, mountsOf } from "../volume/rules/host/device_mounts.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { MountEntry } from "../volume/ports/node_ports.ts";
 import type { NodeDeps } from "./deps.ts";

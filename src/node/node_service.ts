@@ -1,10 +1,10 @@
 import { runLimited } from "../async/deadline.ts";
 import { messageOf, VolumeError } from "../volume/errors.ts";
 import { assertNodeId } from "../volume/model/ids.ts";
-import type { VolumeHealth } from "../volume/model/health.ts";
+import type { VolumeHealth } from "../volume/model/health/health.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";
-import type { StorageProblem } from "../volume/rules/storage_health.ts";
+import type { StorageProblem } from "../volume/rules/health/storage_health.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
 import { ForgottenVolumes } from "./connections/forgotten_volumes.ts";
 import { Fencing } from "./fencing/fencing.ts";

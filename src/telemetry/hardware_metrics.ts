@@ -1,5 +1,9 @@
-import { btrfsErrorKinds, type HardwareFinding, type JudgedHardware } from "../volume/model/hardware.ts";
-import { poolsOn } from "../volume/rules/hardware.ts";
+import {
+  btrfsErrorKinds,
+  type HardwareFinding,
+  type JudgedHardware,
+} from "../volume/model/health/hardware.ts";
+import { poolsOn } from "../volume/rules/health/hardware.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
 import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { JudgedHardware } from "../volume/model/hardware.ts";
+import type { JudgedHardware } from "../volume/model/health/hardware.ts";
 import { HardwareMetrics } from "./hardware_metrics.ts";
 import { MetricRegistry } from "./metrics.ts";
 

@@ -25,7 +25,7 @@ async function sickIds({ clients }: Stack): Promise<string[]> {
   return entries.map(({ volumeId }) => volumeId);
 }
 
-/** One problem of each status; src/volume/rules/health_test.ts tests all of them. */
+/** One problem of each status; src/volume/rules/health/health_test.ts tests all of them. */
 const illnesses: readonly (readonly [reason: string, status: string, make: Illness, heal?: Illness])[] = [
   ["RecordDamaged", "INACCESSIBLE", (stack, id) => edit(stack, id, { comment: "{rds1 c=4d24" })],
   [

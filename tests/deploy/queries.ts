@@ -4,7 +4,7 @@ import { GRPC_CODES } from "../../src/csi/server/grpc_status.ts";
 import { GrpcMetrics } from "../../src/telemetry/driver_metrics.ts";
 import { metricTables } from "../../tools/metric_tables.ts";
 import { MetricRegistry } from "../../src/telemetry/metrics.ts";
-import { hardwareReasons } from "../../src/volume/model/hardware.ts";
+import { hardwareReasons } from "../../src/volume/model/health/hardware.ts";
 import { auditKinds } from "../../src/volume/model/audit_kinds.ts";
 import { readDeployFile } from "./objects.ts";
 import { partsOf, type Selector } from "./promql.ts";

@@ -24,7 +24,7 @@ const events: { readonly [Kind in ReportedEvent["kind"]]: Extract<ReportedEvent,
 
 /** The problems of a volume are events by their own reasons. */
 function healthReasons(): string[] {
-  const source = Deno.readTextFileSync(join(projectRoot, "src/volume/rules/health.ts"));
+  const source = Deno.readTextFileSync(join(projectRoot, "src/volume/rules/health/health.ts"));
   return [...source.matchAll(/problem\(\s*"[A-Z_]+",\s*"([A-Za-z]+)"/g)].map(([, reason]) => reason!);
 }
 

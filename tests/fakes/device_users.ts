@@ -1,4 +1,4 @@
-import type { DeviceUser } from "../../src/volume/model/device_user.ts";
+import type { DeviceUser } from "../../src/volume/model/host/device_user.ts";
 import type { BlockDevices, DeviceNode, MountEntry } from "../../src/volume/ports/node_ports.ts";
 import { type FakeDevice, isFrozen } from "./node_device.ts";
 

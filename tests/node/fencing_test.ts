@@ -1,4 +1,4 @@
-import { isCertain } from "../../src/volume/model/device_user.ts";
+import { isCertain } from "../../src/volume/model/host/device_user.ts";
 import assert from "node:assert/strict";
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { systemRandom } from "../../src/host/random.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { usersOf } from "../../src/volume/rules/device_users.ts";
+import { usersOf } from "../../src/volume/rules/host/device_users.ts";
 import { refusal } from "../fakes/refusal.ts";
 import { apart, call, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
 

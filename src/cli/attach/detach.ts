@@ -7,8 +7,8 @@ import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts"
 import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { usersOf, withoutSpared } from "../../volume/rules/device_users.ts";
-import { inUse, isInUse } from "../../volume/model/device_user.ts";
+import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
+import { inUse, isInUse } from "../../volume/model/host/device_user.ts";
 import { closeMapping } from "../../node/encryption/mapping.ts";
 import { findDevice } from "../../node/layer/maps.ts";
 import type { NodeDeps } from "../../node/deps.ts";

@@ -3,7 +3,7 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import { alignColumns } from "../table.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
-import { describeUser, type DeviceUser } from "../../volume/model/device_user.ts";
+import { describeUser, type DeviceUser } from "../../volume/model/host/device_user.ts";
 import {
   connectionsOf,
   type DeviceView,

@@ -1,8 +1,8 @@
 import { runLimited } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import type { HardwareReading } from "../../volume/model/hardware.ts";
+import type { HardwareReading } from "../../volume/model/health/hardware.ts";
 import type { HardwareReader } from "../../volume/ports/hardware.ts";
-import { judgeHardware } from "../../volume/rules/hardware.ts";
+import { judgeHardware } from "../../volume/rules/health/hardware.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /** What the loop needs of a controller. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { HardwareDisk } from "../../volume/model/hardware.ts";
+import type { HardwareDisk } from "../../volume/model/health/hardware.ts";
 import type { RouterHardware } from "../../volume/ports/hardware.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { HardwareLoop } from "./loop.ts";

@@ -1,4 +1,4 @@
-import type { HardwareFinding } from "../../volume/model/hardware.ts";
+import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 
 /** How long a reading says something about the present, in milliseconds: longer than the longest interval between two. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
-import type { HardwareFinding } from "../../volume/model/hardware.ts";
+import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import { ReconcileLoop } from "./loop.ts";
 
 const minute = 60_000;

@@ -1,6 +1,6 @@
 import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import type { HealthProblem } from "../../volume/model/health.ts";
+import type { HealthProblem } from "../../volume/model/health/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
 import { poolOf } from "../../volume/model/ids.ts";

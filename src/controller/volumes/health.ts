@@ -1,6 +1,6 @@
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
-import type { VolumeHealth } from "../../volume/model/health.ts";
-import { judgeHealth, type RouterBoot, withHardware } from "../../volume/rules/health.ts";
+import type { VolumeHealth } from "../../volume/model/health/health.ts";
+import { judgeHealth, type RouterBoot, withHardware } from "../../volume/rules/health/health.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

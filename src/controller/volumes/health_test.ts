@@ -4,7 +4,7 @@ import { aCreate, testContext, testController } from "../../../tests/fakes/contr
 import { aDisk, aHolder, aRecord, plainImage, subvolumeImage } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
-import type { VolumeHealth } from "../../volume/model/health.ts";
+import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";

@@ -2,7 +2,7 @@ import { getVolumeHealth, listVolumeHealth } from "../../controller/volumes/heal
 import type { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { VolumeHealth } from "../../volume/model/health.ts";
+import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import type { ControllerRpcs } from "../generated/csi.ts";
 import type { MethodsOf } from "../server/call.ts";
 import { requiredVolumeId } from "./requests.ts";

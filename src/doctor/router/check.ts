@@ -5,7 +5,7 @@ import type { Session } from "../../routeros/ssh/session.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
-import type { HardwareReading } from "../../volume/model/hardware.ts";
+import type { HardwareReading } from "../../volume/model/health/hardware.ts";
 import type { Inventory } from "../../volume/model/inventory.ts";
 import { namesById, parsePlates, platesFolder } from "../../volume/model/name_plates.ts";
 import type { Fragment } from "../../routeros/console/command.ts";

@@ -1,5 +1,5 @@
-import type { HardwareFinding, HardwareReading } from "../../volume/model/hardware.ts";
-import { judgeHardware } from "../../volume/rules/hardware.ts";
+import type { HardwareFinding, HardwareReading } from "../../volume/model/health/hardware.ts";
+import { judgeHardware } from "../../volume/rules/health/hardware.ts";
 import { type Finding, fine, type Fix, problem, warning } from "../../volume/model/finding.ts";
 import { routerFixes } from "./fixes.ts";
 import type { RouterCheck } from "./check.ts";

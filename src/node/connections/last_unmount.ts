@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { describeUser, type DeviceUser } from "../../volume/model/device_user.ts";
+import { describeUser, type DeviceUser } from "../../volume/model/host/device_user.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps } from "../deps.ts";
 import { isOnBlockDevice, mountsAt } from "../mount_table.ts";

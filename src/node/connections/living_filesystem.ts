@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { DeviceUser } from "../../volume/model/device_user.ts";
+import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

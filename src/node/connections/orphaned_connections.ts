@@ -1,9 +1,9 @@
-import { describeUser } from "../../volume/model/device_user.ts";
+import { describeUser } from "../../volume/model/host/device_user.ts";
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { isOfHost } from "../../volume/rules/fence.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { usersOf } from "../../volume/rules/device_users.ts";
+import { usersOf } from "../../volume/rules/host/device_users.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 
 /**

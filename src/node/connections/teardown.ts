@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type DeviceUser, inUse, isInUse } from "../../volume/model/device_user.ts";
+import { type DeviceUser, inUse, isInUse } from "../../volume/model/host/device_user.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -9,7 +9,7 @@ import { isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_tabl
 import { closeMapping, findOwnMapping } from "../encryption/mapping.ts";
 import { findMap, mappedNqn, mayHaveMap, othersBelow, removeMap, usedNode } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
-import { usersOf, withoutSpared } from "../../volume/rules/device_users.ts";
+import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
 import { endLivingFilesystem } from "./living_filesystem.ts";
 import { unmountLast } from "./last_unmount.ts";
 

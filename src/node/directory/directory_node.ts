@@ -1,11 +1,11 @@
 import { runLimited, withDeadline } from "../../async/deadline.ts";
 import { messageOf } from "../../volume/errors.ts";
 import { assertNodeId } from "../../volume/model/ids.ts";
-import type { VolumeHealth } from "../../volume/model/health.ts";
+import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { mountsAt } from "../../volume/rules/mounts_at.ts";
-import type { StorageProblem } from "../../volume/rules/storage_health.ts";
+import { mountsAt } from "../../volume/rules/host/mounts_at.ts";
+import type { StorageProblem } from "../../volume/rules/health/storage_health.ts";
 import type { NodeInfo } from "../node_service.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import { directoryHealth, type HealthRequest, shareProblems } from "./health.ts";

@@ -1,10 +1,10 @@
 import { withDeadline } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import type { HealthProblem, VolumeHealth } from "../../volume/model/health.ts";
+import type { HealthProblem, VolumeHealth } from "../../volume/model/health/health.ts";
 import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { mountsAt } from "../../volume/rules/mounts_at.ts";
-import type { StorageProblem } from "../../volume/rules/storage_health.ts";
+import { mountsAt } from "../../volume/rules/host/mounts_at.ts";
+import type { StorageProblem } from "../../volume/rules/health/storage_health.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import type { SharedMounts } from "./shared_mounts.ts";
 import { isOfVolume } from "./stats.ts";

@@ -3,8 +3,8 @@ import { type DirectoryContext, parseDirectoryContext } from "../../volume/model
 import { VolumeError } from "../../volume/errors.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isNfs, serverPath, usersOf } from "../../volume/rules/nfs_mounts.ts";
-import { mountsAt } from "../../volume/rules/mounts_at.ts";
+import { isNfs, serverPath, usersOf } from "../../volume/rules/host/nfs_mounts.ts";
+import { mountsAt } from "../../volume/rules/host/mounts_at.ts";
 import { settled } from "../stage/settled.ts";
 import { withUndo } from "../stage/undo.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";

@@ -5,8 +5,8 @@ import { digest } from "../../volume/model/digest.ts";
 import { formatNfsAddresses } from "../../volume/model/directory/handle.ts";
 import type { NfsShare } from "../../volume/ports/nfs_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isNfs, serverPath, usersOf } from "../../volume/rules/nfs_mounts.ts";
-import { mountsAt } from "../../volume/rules/mounts_at.ts";
+import { isNfs, serverPath, usersOf } from "../../volume/rules/host/nfs_mounts.ts";
+import { mountsAt } from "../../volume/rules/host/mounts_at.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 
 /** How long an unpublish waits for another call on the same share, which then unmounts it instead. */

@@ -3,8 +3,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import type { FilesystemStats, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isNfs, serverPath } from "../../volume/rules/nfs_mounts.ts";
-import { mountsAt } from "../../volume/rules/mounts_at.ts";
+import { isNfs, serverPath } from "../../volume/rules/host/nfs_mounts.ts";
+import { mountsAt } from "../../volume/rules/host/mounts_at.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import type { VolumePath } from "./unpublish.ts";
 

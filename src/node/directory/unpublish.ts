@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isNfs } from "../../volume/rules/nfs_mounts.ts";
-import { mountsAt } from "../../volume/rules/mounts_at.ts";
+import { isNfs } from "../../volume/rules/host/nfs_mounts.ts";
+import { mountsAt } from "../../volume/rules/host/mounts_at.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import type { SharedMounts } from "./shared_mounts.ts";
 

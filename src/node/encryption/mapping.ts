@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { isEncryptionUuid, mapName } from "../../volume/model/device_layer.ts";
-import { inUse } from "../../volume/model/device_user.ts";
+import { inUse } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
@@ -8,7 +8,7 @@ import type { Encryption } from "../../volume/ports/encryption.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { prove } from "../connections/device.ts";
-import { keepersOf } from "../../volume/rules/device_users.ts";
+import { keepersOf } from "../../volume/rules/host/device_users.ts";
 import { isOn, onMap } from "../layer/maps.ts";
 import type { NodeDeps } from "../deps.ts";
 

@@ -3,7 +3,11 @@ import { messageOf } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
-import { type AddressReading, judgeStorage, type StorageProblem } from "../../volume/rules/storage_health.ts";
+import {
+  type AddressReading,
+  judgeStorage,
+  type StorageProblem,
+} from "../../volume/rules/health/storage_health.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { describeUser, layerName } from "../../volume/model/device_user.ts";
-import type { VolumeHealth } from "../../volume/model/health.ts";
-import { judgeNodeHealth, type NodeReading, type Shown } from "../../volume/rules/node_health.ts";
+import { describeUser, layerName } from "../../volume/model/host/device_user.ts";
+import type { VolumeHealth } from "../../volume/model/health/health.ts";
+import { judgeNodeHealth, type NodeReading, type Shown } from "../../volume/rules/health/node_health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging_state.ts";

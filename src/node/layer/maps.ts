@@ -6,13 +6,13 @@ import {
   mapUuid,
   nqnOfMapUuid,
 } from "../../volume/model/device_layer.ts";
-import { type DeviceUser, inUse } from "../../volume/model/device_user.ts";
+import { type DeviceUser, inUse } from "../../volume/model/host/device_user.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap, MapIdentity } from "../../volume/ports/device_maps.ts";
 import type { DeviceNode, FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { keepersOf } from "../../volume/rules/device_users.ts";
+import { keepersOf } from "../../volume/rules/host/device_users.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** The name and UUID of the map of an export; undefined for an NQN that does not belong to this driver. */

@@ -1,8 +1,8 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { describeUser, isCertain } from "../../volume/model/device_user.ts";
+import { describeUser, isCertain } from "../../volume/model/host/device_user.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { usersOf } from "../../volume/rules/device_users.ts";
+import { usersOf } from "../../volume/rules/host/device_users.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { inUse, isCertain, isInUse } from "../../volume/model/device_user.ts";
+import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { awaitDevice } from "../connections/device.ts";

@@ -2,7 +2,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { call, FakeNode, nqn, sizeBytes, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { DeviceUser } from "../../volume/model/device_user.ts";
+import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import { contradictorySignatures } from "../../volume/ports/node_ports.ts";
 
 Deno.test("stage() mounts a volume again whatever a pod wrote into the last block of its file system, unless it was imported", async () => {

@@ -6,7 +6,7 @@ import {
   type DriveWarning,
   driveWarnings,
   type HardwareDisk,
-} from "../../volume/model/hardware.ts";
+} from "../../volume/model/health/hardware.ts";
 import { printable } from "../../volume/model/printable.ts";
 import { type Fragment, ros } from "../console/command.ts";
 import { parseRows, type Row } from "../console/json.ts";

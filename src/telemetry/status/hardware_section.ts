@@ -1,5 +1,5 @@
-import type { HardwareDisk, HardwareFinding, JudgedHardware } from "../../volume/model/hardware.ts";
-import { poolsOn } from "../../volume/rules/hardware.ts";
+import type { HardwareDisk, HardwareFinding, JudgedHardware } from "../../volume/model/health/hardware.ts";
+import { poolsOn } from "../../volume/rules/health/hardware.ts";
 import { ago, badge, type Html, markup, table } from "./html.ts";
 
 /** The arrays and drives of a router; nothing where nobody has read them. */

@@ -1,5 +1,5 @@
 import { counted } from "../../volume/model/counted.ts";
-import type { HealthProblem } from "../../volume/model/health.ts";
+import type { HealthProblem } from "../../volume/model/health/health.ts";
 import { defaultPerPage, type Page, type StatusQuery } from "./model.ts";
 
 /** Escaped text for a page. Only {@linkcode markup} makes it. */

@@ -1,6 +1,6 @@
 import type { FolderTotals, VolumeTotals } from "../../volume/model/totals.ts";
-import type { JudgedHardware } from "../../volume/model/hardware.ts";
-import type { HealthProblem } from "../../volume/model/health.ts";
+import type { JudgedHardware } from "../../volume/model/health/hardware.ts";
+import type { HealthProblem } from "../../volume/model/health/health.ts";
 
 /** Facts about a driver from its configuration. None of them is a secret. */
 export interface DriverFacts {

@@ -1,4 +1,4 @@
-import type { HealthProblem } from "../../volume/model/health.ts";
+import type { HealthProblem } from "../../volume/model/health/health.ts";
 import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import { type NodeStatus, pageOf, type StagedVolume, type StatusEvent, type StatusQuery } from "./model.ts";
 

@@ -1,8 +1,8 @@
 import type { EventListener } from "./event_listener.ts";
 import type { AuditKind } from "../model/audit_kinds.ts";
-import type { JudgedHardware } from "../model/hardware.ts";
+import type { JudgedHardware } from "../model/health/hardware.ts";
 import type { Totals } from "../model/totals.ts";
-import type { HealthProblem } from "../model/health.ts";
+import type { HealthProblem } from "../model/health/health.ts";
 
 /** A claim by name, for a volume that does not exist yet. */
 export interface ClaimRef {

@@ -1,4 +1,4 @@
-import type { HardwareReading } from "../model/hardware.ts";
+import type { HardwareReading } from "../model/health/hardware.ts";
 import type { CallContext } from "./system.ts";
 
 /** A reading of the router's hardware. */

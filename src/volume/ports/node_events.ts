@@ -1,5 +1,5 @@
 import type { EventListener } from "./event_listener.ts";
-import type { HealthProblem } from "../model/health.ts";
+import type { HealthProblem } from "../model/health/health.ts";
 import type { Connection } from "./node_ports.ts";
 
 /** Why a device was not formatted: a closed set of words for counting. */

@@ -5,7 +5,7 @@
  */
 import type { VolumeError } from "../errors.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
-import type { DeviceUser } from "../model/device_user.ts";
+import type { DeviceUser } from "../model/host/device_user.ts";
 import type { Digest } from "../model/staging_state.ts";
 import type { HostIdentity } from "../model/host/identity.ts";
 import type { CallContext } from "./system.ts";

@@ -1,4 +1,4 @@
-import type { MountEntry } from "../ports/node_ports.ts";
+import type { MountEntry } from "../../ports/node_ports.ts";
 import { mountsAt } from "./mounts_at.ts";
 
 /** Whether the mount, or what it is a bind of, is an NFS share. */

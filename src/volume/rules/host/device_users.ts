@@ -1,6 +1,6 @@
-import { type DeviceUser, isCertain } from "../model/device_user.ts";
-import type { BlockDevices, Connector, DeviceNode, Mounts, Paths } from "../ports/node_ports.ts";
-import type { CallContext } from "../ports/system.ts";
+import { type DeviceUser, isCertain } from "../../model/host/device_user.ts";
+import type { BlockDevices, Connector, DeviceNode, Mounts, Paths } from "../../ports/node_ports.ts";
+import type { CallContext } from "../../ports/system.ts";
 import { bindsOf, mountsOf } from "./device_mounts.ts";
 
 /** What a search for users reads. */

@@ -1,5 +1,5 @@
-import { VolumeError } from "../errors.ts";
-import type { FilesystemType } from "./capabilities.ts";
+import { VolumeError } from "../../errors.ts";
+import type { FilesystemType } from "../capabilities.ts";
 
 /** A process of this node. */
 export interface HostProcess {

@@ -1,12 +1,12 @@
-import type { HealthProblem, HealthStatus, VolumeHealth } from "../model/health.ts";
-import type { HardwareFinding, HardwareReason } from "../model/hardware.ts";
-import { isVolumeId, poolOf } from "../model/ids.ts";
-import { usesOwnImage } from "../model/sources.ts";
-import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
-import { isNamedAsOwn, judgeOwnership } from "./ownership.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
-import { describeUnsoundPool } from "./array_state.ts";
-import { isExportedAsRecorded } from "./publish.ts";
+import type { HealthProblem, HealthStatus, VolumeHealth } from "../../model/health/health.ts";
+import type { HardwareFinding, HardwareReason } from "../../model/health/hardware.ts";
+import { isVolumeId, poolOf } from "../../model/ids.ts";
+import { usesOwnImage } from "../../model/sources.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../model/record.ts";
+import { isNamedAsOwn, judgeOwnership } from "../ownership.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../../model/inventory.ts";
+import { describeUnsoundPool } from "../array_state.ts";
+import { isExportedAsRecorded } from "../publish.ts";
 
 /** A boot of the router after which the kernels of nodes drop its devices. */
 export interface RouterBoot {

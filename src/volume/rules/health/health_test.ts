@@ -9,11 +9,11 @@ import {
   testBase,
   testCluster,
   testPrefix,
-} from "../../../tests/fakes/records.ts";
-import { LookCounter } from "../../../tests/fakes/look_counter.ts";
-import type { HealthStatus } from "../model/health.ts";
+} from "../../../../tests/fakes/records.ts";
+import { LookCounter } from "../../../../tests/fakes/look_counter.ts";
+import type { HealthStatus } from "../../model/health/health.ts";
 import { judgeHealth } from "./health.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../../model/inventory.ts";
 
 const bases = [testBase, "/pool/more"];
 const epoch = { counter: 3, nonce: "0123abcd" };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { BtrfsFilesystem, HardwareDisk, HardwareReading } from "../model/hardware.ts";
+import type { BtrfsFilesystem, HardwareDisk, HardwareReading } from "../../model/health/hardware.ts";
 import { judgeHardware } from "./hardware.ts";
-import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { SeededRandom } from "../../../../tests/fakes/random.ts";
 
 const drive: HardwareDisk = {
   ...{ slot: "nvme1", kind: "hardware", model: "SAMSUNG", serial: "S1", master: "pool" },

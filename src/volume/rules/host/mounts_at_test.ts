@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mountsAt } from "./mounts_at.ts";
-import type { MountEntry } from "../ports/node_ports.ts";
+import type { MountEntry } from "../../ports/node_ports.ts";
 
 function entry(mountId: number, parentId: number, mountPoint: string): MountEntry {
   return {

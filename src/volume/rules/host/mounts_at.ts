@@ -1,4 +1,4 @@
-import type { MountEntry } from "../ports/node_ports.ts";
+import type { MountEntry } from "../../ports/node_ports.ts";
 
 /**
  * The mounts at that mount point, the visible one last.

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { MountEntry } from "../ports/node_ports.ts";
+import type { MountEntry } from "../../ports/node_ports.ts";
 import { serverPath, usersOf } from "./nfs_mounts.ts";
 
 let lastId = 0;

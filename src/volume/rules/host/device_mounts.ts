@@ -1,6 +1,6 @@
 import { basename } from "node:path";
-import type { CallContext } from "../ports/system.ts";
-import type { DeviceNode, MountEntry, Paths } from "../ports/node_ports.ts";
+import type { CallContext } from "../../ports/system.ts";
+import type { DeviceNode, MountEntry, Paths } from "../../ports/node_ports.ts";
 
 /** Where the file system of one of those devices is mounted or bound. */
 export function mountsOf(

@@ -1,6 +1,6 @@
-import type { HealthProblem, HealthStatus } from "../model/health.ts";
-import type { Connection, FoundDevice, MountEntry } from "../ports/node_ports.ts";
-import { type StagingState, usedBytes } from "../model/staging_state.ts";
+import type { HealthProblem, HealthStatus } from "../../model/health/health.ts";
+import type { Connection, FoundDevice, MountEntry } from "../../ports/node_ports.ts";
+import { type StagingState, usedBytes } from "../../model/staging_state.ts";
 
 /** What a path shows of a volume's device. */
 export type Shown =

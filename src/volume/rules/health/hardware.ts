@@ -5,8 +5,8 @@ import {
   type HardwareDisk,
   type HardwareFinding,
   type HardwareReading,
-} from "../model/hardware.ts";
-import { parseArrayState } from "./array_state.ts";
+} from "../../model/health/hardware.ts";
+import { parseArrayState } from "../array_state.ts";
 
 /** A finding before the disk is added that it is about. */
 type Fault = Pick<HardwareFinding, "reason" | "severity" | "message">;

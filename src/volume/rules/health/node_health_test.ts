@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { judgeNodeHealth, type NodeReading } from "./node_health.ts";
-import type { Connection, FoundDevice, MountEntry } from "../ports/node_ports.ts";
-import type { StagingState } from "../model/staging_state.ts";
+import type { Connection, FoundDevice, MountEntry } from "../../ports/node_ports.ts";
+import type { StagingState } from "../../model/staging_state.ts";
 
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
 const size = 1n << 30n;
