@@ -32,7 +32,7 @@ export interface Mishap {
   readonly after?: () => void;
   /**
    * Whether it takes effect; `half` leaves the image of a removed disk, the subvolume of one to be added, and half of a
-   * copy.
+   * copy that counts as done.
    *
    * @default {true without a refusal}
    */

@@ -250,11 +250,12 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
       this.tree.copy(from, to);
       const isOpen = this.disks.values().some((disk) => disk.exported && disk.imagePath === from);
       if (half || isOpen || this.tree.contents.get(from) !== before) this.#torn.add(to);
-      done = !half;
+      if (half) this.putFile(to, this.allFiles.get(to)!.sizeBytes / 2n);
+      done = true;
     };
     try {
       const { refusal } = await this.#mutate("copyFile", to, context, effect);
-      return { done, ...refusal === undefined ? {} : { refusal } };
+      return refusal === undefined ? { done } : { done: false, refusal };
     } catch (error) {
       if (VolumeError.is(error, "unavailable")) return { done: false };
       throw error;

@@ -6,6 +6,8 @@ type Call = Extract<HistoryEvent, { kind: "call" }>;
 interface CalmFacts {
   /** Whether the volume was there when the call began. */
   readonly isThere: boolean;
+  /** Whether the router was then as the call wants it. */
+  readonly isSo: boolean;
   /** Whether a person's note is around its record. */
   readonly isNoted: boolean;
 }
@@ -45,7 +47,10 @@ export function calmViolations(
   if (error === undefined) {
     const most = budgets[verb]?.(call, facts, remembers) ?? Infinity;
     const isDear = !waited && !byHand && commands > most;
-    return isDear ? [`${what} took ${commands} commands, and has to do with ${most}`] : [];
+    if (isDear) return [`${what} took ${commands} commands, and has to do with ${most}`];
+    // A create tries first, and reads what is there when that is refused.
+    const isIdle = facts.isSo && verb !== "create" && !byHand && changes > 0;
+    return isIdle ? [`${what} changed something, and all was as it wants it`] : [];
   }
   if (troubles.includes(error)) return [`${what} was refused as ${error}, and nothing is wrong`];
   if (verb === "publish" && error === "precondition" && !facts.isNoted) {

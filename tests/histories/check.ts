@@ -24,8 +24,8 @@ interface OpenCall extends Call {
   readonly finished: Set<string>;
   /** Whether what it needs was not there at some moment since it began. */
   wasMissing: boolean;
-  /** Whether its volume was there when it began. */
-  readonly wasThere: boolean;
+  /** Whether its volume was there when it began, and as the call wants it. */
+  readonly was: { readonly isThere: boolean; readonly isSo: boolean };
 }
 
 /**
@@ -212,16 +212,17 @@ class Checker {
 
   #open(call: Call): void {
     this.#exports.called(call.of);
+    const image = this.#images.get(call.of);
     const open: OpenCall = {
       ...call,
       held: false,
       exported: new Set(),
       isUndone: false,
-      before: this.#images.get(call.of)?.exported,
+      before: image?.exported,
       attached: new Map(this.#exports.attached),
       finished: new Set(this.#finished.keys()),
       wasMissing: false,
-      wasThere: this.#images.get(call.of)?.exists === true,
+      was: { isThere: image?.exists === true, isSo: this.#holds(call, image) },
     };
     this.#calls.set(call.call, open);
     this.#watch(open);
@@ -240,15 +241,14 @@ class Checker {
     const kernel = this.#kernels.get(`${of} ${node}`);
     const claims: Record<Verb, () => boolean> = {
       create: () => (image?.bytes ?? -1n) >= bytes! && !image?.elsewhere,
-      expand: () => (image?.bytes ?? -1n) >= bytes!,
+      expand: () => (image?.bytes ?? -1n) >= bytes! && !image?.elsewhere,
       snapshot: () => image?.bytes !== undefined,
       delete: () => image?.exists !== true,
       deleteSnapshot: () => image?.exists !== true,
       list: () => true,
       import: () => image?.exists === true,
       adopt: () => image?.exists === true,
-      // The NQN is known only when the call is answered.
-      publish: () => true,
+      publish: () => image?.exported !== undefined && this.#nodeOfNqn.get(image.exported) === node,
       // The other node of a shared volume goes on under the same NQN.
       unpublish: () =>
         image?.exported === undefined || this.#nodeOfNqn.get(image.exported) !== node ||
@@ -273,7 +273,7 @@ class Checker {
       this.#violated(`${call.verb} of ${call.of} found none, and it was there`);
     }
     if (calm !== undefined) {
-      const facts = { isThere: call.wasThere, isNoted: this.#noted.has(call.of) };
+      const facts = { ...call.was, isNoted: this.#noted.has(call.of) };
       this.#violated(...calmViolations(call, error, calm, facts));
     }
     if (error !== undefined || ready === false) return;

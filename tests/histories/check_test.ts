@@ -181,6 +181,11 @@ const good: Record<string, readonly HistoryEvent[]> = {
     ...leaves,
     ok(3, { calm: { ...calm, commands: 2, byHand: true } }),
   ],
+  "a create that tries first, and finds its volume": [
+    ...created,
+    call(2, "create", { bytes }),
+    ok(2, { calm: { ...calm, commands: 2 } }),
+  ],
   "a note that leaves no room for a holder": [
     ...created,
     { kind: "noted", of: volume, isThere: true },
@@ -328,6 +333,10 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   "a call that takes a command more than it has to": [
     [...published, ...leaves, ok(3, { calm: { ...calm, commands: 2 } })],
     /unpublish of pvc-1 for n1 took 2 commands, and has to do with 1/,
+  ],
+  "a call that changes what is as it wants it": [
+    [...created, call(2, "expand", { bytes }), ok(2, { calm })],
+    /expand of pvc-1 changed something, and all was as it wants it/,
   ],
   "a call that is put off for nothing": [
     [call(1, "create", { bytes }), ok(1, { error: "unavailable", calm })],

@@ -104,7 +104,6 @@ async function decideTaking(
   const isStep = decision.action === "withdraw" || decision.action === "leave";
   const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume) ?? 0;
   if (isOlderThan(latest, volume)) {
-    if (view.isAssumed) return { need: "read" };
     const event = olderEpoch(volume, latest);
     return {
       step: withdrawal(call, volume, latest),

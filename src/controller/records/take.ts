@@ -46,7 +46,6 @@ export async function takenUnread(
   const premises = premisesOf(kind, { disk, filePrefix, settleMs });
   if (premises === undefined || !fits(volume, record)) return undefined;
   const comment = commentWith(volume, record);
-  if (comment === disk.comment || call.memory.inDoubt.mayStillApply(disk.id, disk.comment)) return undefined;
   const write = { id: disk.id, set: { ...change, comment }, filePrefix };
   const after = ifSent(await commit(call, disk, write, premises))?.after.volume;
   if (after === undefined) return undefined;

@@ -237,7 +237,7 @@ for (const [name, maker] of Object.entries(makers)) {
     const cases: [string, Mishap, RegExp][] = [
       ["refused", { refusal: "failure: no space left" }, /answered "failure: no space left"/],
       ["did not run", { runs: false }, /not copied to the end/],
-      ["cut off in the middle", { runs: "half" }, /not copied to the end/],
+      ["cut off in the middle", { runs: "half" }, /reported an incomplete copy as complete/],
       ["cut off and refused", { runs: "half", refusal: "interrupted" }, /answered "interrupted"/],
       ["end unknown", { unreadable: true }, /not copied to the end/],
       ["half, end unknown", { runs: "half", unreadable: true }, /not copied to the end/],
@@ -256,7 +256,7 @@ for (const [name, maker] of Object.entries(makers)) {
     const { store, make, paths, notes } = controller();
     store.mishap("copyFile", { runs: "half" });
     store.mishap("removeImage", { runs: false, unreadable: true });
-    await assert.rejects(make(), refusal("unavailable", /not copied to the end/));
+    await assert.rejects(make(), refusal("unavailable", /incomplete copy as complete/));
     assert.equal(paths().length, 1);
     assert.deepEqual(notes, ["an unfinished copy could not be removed"]);
     assert.deepEqual([await make()], paths());
