@@ -24,6 +24,7 @@ import {
   sourcePart,
 } from "../../src/volume/model/snapshots.ts";
 import { judgeAudit } from "../../src/volume/rules/audit/audit.ts";
+import { judgePlates } from "../../src/volume/rules/name_plates.ts";
 import { propertyTest } from "./_property.ts";
 
 const mark = "0123abcd";
@@ -174,4 +175,40 @@ propertyTest(
       assert.deepEqual(judgeAudit({ pools: [], upMs: 10 ** 9, volumes: [], files }, scope), []);
     },
   ),
+);
+
+/** Names of few claims, many of which are long, for volumes whose ids are short and long. */
+const likeNames = fc.array(
+  fc.record({
+    id: fc.oneof(volumeId, fc.constantFrom("b", "films", `pvc-${"1f".repeat(14)}`)),
+    namespace: fc.constantFrom("default", "n".repeat(63), `pvc-${"m".repeat(59)}`),
+    name: fc.tuple(
+      fc.integer({ min: 1, max: 90 }),
+      fc.constantFrom("x", ".y", `pvc-0f8fad5b-${"z".repeat(8)}`),
+    )
+      .map(([length, end]) => "x".repeat(length) + end),
+    className: fc.constantFrom("", "rds-ext4", "c".repeat(60)),
+  }),
+  { minLength: 1, maxLength: 6 },
+).chain((names) =>
+  // Another volume has the claim of one of them too.
+  fc.tuple(fc.constant(names), fc.nat(names.length - 1), volumeId, fc.constantFrom("", "rds-xfs")).map(
+    ([names, at, id, className]) => [...names, { ...names[at]!, id, className }],
+  )
+);
+
+propertyTest(
+  "a claim is rebuilt for the volume that had it, and for none where another volume had it too",
+  1_000,
+  fc.property(likeNames, (names) => {
+    const claimOf = ({ namespace, name }: ObjectName) => `${namespace}/${name}`;
+    for (const [id, verdict] of judgePlates(names.map((name) => parsePlate(formatPlate(name)!)!))) {
+      if ("reason" in verdict) continue;
+      const claims = names.filter((name) => name.id === id).map(claimOf);
+      const claim = claimOf(verdict.plate);
+      assert.deepEqual([...new Set(claims)], [claim]);
+      const owners = new Set(names.filter((name) => claimOf(name) === claim).map((name) => name.id));
+      assert.deepEqual([...owners], [id]);
+    }
+  }),
 );

@@ -132,29 +132,49 @@ export type PlateVerdict = { readonly plate: NamePlate } | {
 
 /**
  * What the plates of each id say. Any doubt rebuilds nothing: a cut plate, two names of one id, and a claim that two volumes
- * had, one of which the reclaim policy Retain has kept.
+ * had, or may have had, one of which the reclaim policy Retain has kept.
  */
 export function judgePlates(plates: readonly NamePlate[]): ReadonlyMap<string, PlateVerdict> {
-  const different = new Map(plates.map((plate) => [keyOf(plate), plate])).values();
-  const all = [...different];
-  const volumes = all.filter(({ id, isCut }) => isVolumeId(id) && !isCut);
-  const claims = Map.groupBy(volumes, describePlate);
+  const all = [...new Map(plates.map((plate) => [keyOf(plate), plate])).values()];
+  const volumes = all.filter(({ id }) => isVolumeId(id));
+  const claims = Map.groupBy(volumes.filter(({ isCut }) => !isCut), describePlate);
+  const cut = volumes.filter(({ isCut }) => isCut);
   const byId = Map.groupBy(all, ({ id }) => id);
-  return new Map([...byId].map(([id, own]) => [id, judge(own, claims)]));
+  return new Map([...byId].map(([id, own]) => [id, judge(own, claims, cut)]));
 }
 
-function judge(own: readonly NamePlate[], claims: ReadonlyMap<string, readonly NamePlate[]>): PlateVerdict {
+function judge(
+  own: readonly NamePlate[],
+  claims: ReadonlyMap<string, readonly NamePlate[]>,
+  cut: readonly NamePlate[],
+): PlateVerdict {
   const plate = own[0]!;
   if (own.length > 1) {
     return { reason: `it has ${own.length} name plates: ${own.map(describeWhole).join(", ")}` };
   }
   if (plate.isCut) return { reason: `its name plate is cut: ${describePlate(plate)}` };
-  const sharers = isVolumeId(plate.id) ? claims.get(describePlate(plate)) ?? [] : [];
-  const rivals = new Set(sharers.map(({ id }) => id).filter((id) => id !== plate.id));
-  if (rivals.size === 0) return { plate };
-  return {
-    reason: `the claim ${describePlate(plate)} is on the name plate of ${[...rivals].join(", ")} too`,
-  };
+  if (!isVolumeId(plate.id)) return { plate };
+  const claim = `the claim ${describePlate(plate)}`;
+  const sharers = idsBeside(plate, claims.get(describePlate(plate)) ?? []);
+  if (sharers.length > 0) return { reason: `${claim} is on the name plate of ${sharers.join(", ")} too` };
+  // A longer id leaves less room for the same claim.
+  const others = idsBeside(plate, cut.filter((one) => isBeginning(one, plate)));
+  if (others.length === 0) return { plate };
+  return { reason: `${claim} may be on the cut name plate of ${others.join(", ")} too` };
+}
+
+function idsBeside({ id }: NamePlate, plates: readonly NamePlate[]): readonly string[] {
+  return [...new Set(plates.map((plate) => plate.id))].filter((other) => other !== id);
+}
+
+/** Whether the names on a cut plate may be the beginnings of these. Its class may be another one. */
+function isBeginning(cut: NamePlate, { namespace, name }: NamePlate): boolean {
+  return namespace.startsWith(surely(cut.namespace)) && name.startsWith(surely(cut.name));
+}
+
+/** A plus at the end of what is left of a name is a dot, or has lost the dash behind it. */
+function surely(beginning: string): string {
+  return beginning.replace(/\.$/, "");
 }
 
 /** Two plates may differ in nothing but the class. */

@@ -5,6 +5,7 @@ import {
   formatPlate,
   type NamePlate,
   type ObjectName,
+  parsePlate,
   parsePlates,
   platesFolder,
 } from "../model/name_plates.ts";
@@ -159,4 +160,38 @@ Deno.test("judgePlates() rebuilds what one whole plate says, and gives the reaso
   assert.match(text("class-1"), /default\/same of the class rds-ext4, default\/same of no class$/);
   assert.equal(text("kept-1"), "the claim default/db is on the name plate of kept-2 too");
   assert.equal(text("kept-2"), "the claim default/db is on the name plate of kept-1 too");
+});
+
+Deno.test("judgePlates() rebuilds no claim that a cut name plate of another volume may be of", () => {
+  const namespace = "n".repeat(60);
+  const long = "x".repeat(70);
+  const read = (id: string, name: string, over: Partial<ObjectName> = {}) =>
+    parsePlate(formatPlate({ id, namespace, name, className: "rds-ext4", ...over })!)!;
+  const pvc = `pvc-${"0a".repeat(14)}`;
+  const cut = read(pvc, long);
+  const reasonOf = (...plates: NamePlate[]) => {
+    const verdict = judgePlates(plates).get(plates[0]!.id)!;
+    return "reason" in verdict ? verdict.reason : undefined;
+  };
+  // The shorter the id of an imported disk, the longer is the name that fits beside it.
+  const same = read("films", long);
+  assert.deepEqual([cut.isCut, same.isCut], [true, false]);
+  const doubt = `the claim ${namespace}/${long} may be on the cut name plate of ${pvc} too`;
+  assert.equal(reasonOf(same, cut), doubt);
+  assert.equal(reasonOf(read("films", long, { className: "" }), cut), doubt);
+  assert.equal(reasonOf(read("films", "other"), cut), undefined);
+  assert.equal(reasonOf(read("films", long, { namespace: "m".repeat(60) }), cut), undefined);
+  const snapshot = read(`snap-${"0a".repeat(14)}`, long);
+  assert.equal(snapshot.isCut, true);
+  assert.equal(reasonOf(same, snapshot), undefined);
+  // Cut behind a plus: a dot, or what stands before a dash.
+  const legacy = "0f8fad5b-d9cb-469f-a165-70867728950e";
+  for (const tail of [`.${"y".repeat(30)}`, `pvc-${legacy}`]) {
+    for (let before = 20; before < 70; before++) {
+      const name = "x".repeat(before) + tail;
+      const [whole, other] = [read("f", name, { className: "" }), read(pvc, name)];
+      if (whole.isCut || !other.isCut) continue;
+      assert.match(reasonOf(whole, other) ?? "none", /may be on the cut name plate/, name);
+    }
+  }
 });
