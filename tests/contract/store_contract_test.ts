@@ -378,6 +378,10 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const nowhere = `${folder}/not/there`;
     assert.match(await store.changeFolders({ add: [nowhere], remove: [] }, call()) ?? "", /./);
     assert.equal(has(nowhere), false);
+    // Without its pool a path is one on the router's own storage.
+    const own = "/not-mounted";
+    assert.equal(await store.changeFolders({ add: [own], remove: [] }, call()), undefined);
+    assert.deepEqual((await store.filesAt([own], call())).files, []);
   },
 };
 

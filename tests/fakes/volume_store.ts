@@ -276,7 +276,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   async changeFolders({ add, remove }: FolderChange, context: CallContext): Promise<string | undefined> {
     const effect: Effect = (half) => {
       for (const path of add) {
-        if (this.allFiles.has(path)) continue;
+        if (this.allFiles.has(path) || !this.tree.isMounted(path)) continue;
         if (!this.tree.hasFolderFor(path)) return "failure: no such directory";
         this.putFile(path, 0n, true);
         if (half) return undefined;

@@ -53,9 +53,9 @@ export class NamePlateWriter {
   /** Returns why the router did not do all. */
   async #write(inventory: Inventory, context: CallContext): Promise<string | undefined> {
     const { store, settings: { cluster, basePaths } } = this.#deps;
-    const { files } = await store.files(platesFolder(cluster), context);
+    const { files, pools } = await store.files(platesFolder(cluster), context);
     const names = await this.#cluster.names(context);
-    const plan = planPlates({ cluster, basePaths, disks: inventory.volumes, files, names });
+    const plan = planPlates({ cluster, basePaths, pools, disks: inventory.volumes, files, names });
     this.#reportLimit(plan);
     const { add, replaced } = plan;
     const idle = await this.#idlePaths(plan, inventory, context);

@@ -181,3 +181,17 @@ Deno.test("names beyond 2,000 are told once", async () => {
   assert.deepEqual(notes, ["there are more volumes and snapshots than name plates on the router"]);
   assert.equal(store.allFiles.has(pathOf(ids[2_000]!, "a")), false);
 });
+
+Deno.test("no plate is made while its pool is not mounted, be that so only since the round", async () => {
+  const { write, shown, notes, store } = scene();
+  const { pools } = store;
+  store.pools = [];
+  assert.equal(await write(), 1);
+  store.pools = pools;
+  store.mishap("files", { before: () => store.pools = [] });
+  assert.equal(await write(), 1);
+  store.pools = pools;
+  assert.deepEqual([shown(), notes], [[], []]);
+  await write();
+  assert.equal(shown().length, 1);
+});

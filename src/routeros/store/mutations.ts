@@ -1,4 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
+import { poolOf } from "../../volume/model/ids.ts";
 import { neverUsedMark, withinPool } from "../../volume/model/layout.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
 import type {
@@ -12,7 +13,7 @@ import type {
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, onlyIf, ros, unless } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";
-import { conditionsOf, noFile, none, ofVolumes, one, oneFile } from "./premises.ts";
+import { conditionsOf, noFile, none, ofVolumes, one, oneFile, onePool } from "./premises.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
 
 /** What the router is let say where a volume has the label of a pool. */
@@ -99,6 +100,11 @@ export function folderStatement({ path, label }: NewFolder): Fragment {
     ? folderAt(path)
     : ros`/disk/btrfs/subvolume/add fs=${label} name=${withinPool(path)}`;
   return onlyIf([noFile(path)], make);
+}
+
+/** Makes a folder on a pool: without that the path is one on the router's own storage, or below a mount point. */
+export function poolFolderStatement(path: string): Fragment {
+  return onlyIf([onePool({ mountPoint: poolOf(path), label: undefined }), noFile(path)], folderAt(path));
 }
 
 /** Removes a folder if nothing is in it: there are routers that remove it with everything. */

@@ -66,16 +66,18 @@ function partOf(premise: Premise, id: string): Part {
     case "image-there":
       return { condition: oneFile(premise.path) };
     case "pool-mounted":
-      return { condition: one(mountedAt(premise)) };
+      return { condition: onePool(premise) };
     case "up-for":
       return undefined;
   }
 }
 
-/** Finds the pool that is mounted there. Its label was read some time ago: what is mounted now may be another file system. */
-function mountedAt({ mountPoint, label }: Extract<Premise, { is: "pool-mounted" }>): Fragment {
+/** That a pool is mounted there. Its label was read some time ago: what is mounted now may be another file system. */
+export function onePool(
+  { mountPoint, label }: Omit<Extract<Premise, { is: "pool-mounted" }>, "is">,
+): Fragment {
   const mounted = ros`/disk find where mounted and mount-point=${mountPoint}`;
-  return label === undefined ? mounted : ros`${mounted} and fs-label=${label}`;
+  return one(label === undefined ? mounted : ros`${mounted} and fs-label=${label}`);
 }
 
 /** Of a disk: that its image path holds the text. */

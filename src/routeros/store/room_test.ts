@@ -4,6 +4,7 @@ import { type AccessMode, formatCapabilities, modeLetters } from "../../volume/m
 import { plainLocation, subvolumeLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import { maxBasePathBytes } from "../../volume/model/parameters.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
+import { maxPlateBytes, platesFolder } from "../../volume/model/name_plates.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import { formatComment, maxCommentBytes, newComment } from "../../volume/model/record.ts";
 import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.ts";
@@ -12,6 +13,8 @@ import { divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import {
   copyStatement,
   folderStatement,
+  poolFolderStatement,
+  removeFolderStatement,
   removeImageStatement,
   renameStatement,
   subvolumeStatements,
@@ -138,12 +141,15 @@ function changes({ base, id, label, comment }: Lengths): Record<string, Fragment
   const plain = plainLocation(`${base}/${filePrefix}.img`);
   const inner = subvolumeLocation(`${base}/${filePrefix}`, label);
   const name = snapshotName(legacyId);
+  const plate = `${base}/${platesFolder(hash)}/${"x".repeat(maxPlateBytes)}`;
   const snapshot = plainLocation(`${base}/${name}.img`);
   const part = unfinishedPath(snapshot.path, "00ff00ff");
   const frozen = subvolumeLocation(`${base}/${name}`, label);
   const make = { ...frozen.subvolume!, parent: inner.subvolume!, readOnly: true };
   const snapshotsPart = base + snapshotPart(name.slice(0, 33));
   return {
+    "make a name plate": [poolFolderStatement(plate)],
+    "remove a name plate": [removeFolderStatement(plate)],
     "remove a plain image": removeStatements(disk, plain),
     "remove a subvolume": removeStatements(disk, inner),
     "remove an unfinished copy": [removeImageStatement(plainLocation(part))],

@@ -23,6 +23,7 @@ import type { Session } from "../ssh/session.ts";
 import {
   copyStatement,
   folderStatement,
+  poolFolderStatement,
   removeFolderStatement,
   removeImageStatement,
   renameStatement,
@@ -238,7 +239,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
 
   async changeFolders({ add, remove }: FolderChange, context: CallContext): Promise<string | undefined> {
     const statements = [
-      ...add.map((path) => folderStatement({ path, label: undefined })),
+      ...add.map(poolFolderStatement),
       ...remove.map(removeFolderStatement),
     ];
     for (const some of divideIntoExecs(statements)) {

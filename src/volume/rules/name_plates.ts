@@ -1,6 +1,6 @@
-import { isVolumeId, parentFolder } from "../model/ids.ts";
+import { isVolumeId, parentFolder, poolOf } from "../model/ids.ts";
 import { volumeOfImage } from "../model/layout.ts";
-import type { StoredFile, StoredVolume } from "../model/inventory.ts";
+import type { Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import {
   describePlate,
   formatPlate,
@@ -23,6 +23,8 @@ export interface PlateView {
   /** Hash of the cluster's id. */
   readonly cluster: string;
   readonly basePaths: readonly string[];
+  /** The mounted pools. */
+  readonly pools: readonly Pool[];
   /** Every file-backed disk of the router. */
   readonly disks: readonly StoredVolume[];
   /** The plates, with their folders. */
@@ -79,22 +81,41 @@ export function planPlates(view: PlateView): PlatePlan {
 }
 
 /** The plates that should be there, by their names; those of the volumes in the base folder of their image. */
-function wantedPlates(
-  { cluster, basePaths, disks, names }: PlateView,
-): ReadonlyMap<string, { readonly id: string; readonly path: string }> {
-  const byId = new Map(disks.map((disk) => [disk.id, disk]));
+function wantedPlates(view: PlateView): ReadonlyMap<string, { readonly id: string; readonly path: string }> {
+  const { cluster, basePaths, names } = view;
+  const named = new Set(names.map(({ id }) => id));
+  const own = new Map(
+    view.disks.flatMap((disk) => named.has(disk.id) && isOwn(disk, cluster) ? [[disk.id, disk]] : []),
+  );
+  const homeOf = (disk: StoredVolume | undefined) =>
+    basePaths.find((base) => disk?.imagePath.startsWith(`${base}/`));
+  const open = openFolders(view, new Set([...own.values()].map(homeOf)));
   const wanted = new Map<string, { readonly id: string; readonly path: string }>();
   for (const name of names) {
-    const disk = byId.get(name.id);
-    if (isVolumeId(name.id) && (disk === undefined || !isOwn(disk, cluster))) continue;
+    const disk = own.get(name.id);
+    if (isVolumeId(name.id) && disk === undefined) continue;
+    const home = homeOf(disk);
+    const base = home === undefined ? open[0] : open.find((base) => base === home);
     const text = formatPlate(name);
-    if (text === undefined) continue;
-    const base = basePaths.find((base) => disk?.imagePath.startsWith(`${base}/`)) ?? basePaths[0];
-    if (base !== undefined) {
-      wanted.set(text, { id: name.id, path: `${base}/${platesFolder(cluster)}/${text}` });
-    }
+    if (base === undefined || text === undefined) continue;
+    wanted.set(text, { id: name.id, path: `${base}/${platesFolder(cluster)}/${text}` });
   }
   return wanted;
+}
+
+/**
+ * The base folders that can have plates: those with volumes of the cluster, or plates already. Without its pool a path is one on
+ * the router's own storage, or below a mount point, where nobody sees it.
+ */
+function openFolders(
+  { cluster, basePaths, pools, files }: PlateView,
+  homes: ReadonlySet<string | undefined>,
+): readonly string[] {
+  const mounted = new Set(pools.map(({ mountPoint }) => mountPoint));
+  const shown = new Set(files.map(({ path }) => path));
+  return basePaths.filter((base) =>
+    mounted.has(poolOf(base)) && (homes.has(base) || shown.has(`${base}/${platesFolder(cluster)}`))
+  );
 }
 
 /** Whether the cluster may have the disk: one with a record of its own or a damaged one, or one of the legacy driver. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { aDisk, aRecord, testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
-import type { StoredFile } from "../model/inventory.ts";
+import type { Pool, StoredFile } from "../model/inventory.ts";
 import {
   formatPlate,
   type NamePlate,
@@ -24,6 +24,12 @@ const shown = (...names: ObjectName[]) => [folder(plates), ...names.map((name) =
 const disks = (...ids: string[]) =>
   ids.map((id) => aDisk(aRecord({}), { id, imagePath: `${testBase}/${id}.img` }));
 
+const pool = (mountPoint: string): Pool => ({
+  ...{ mountPoint, filesystem: "btrfs", state: "clean", subvolumeLabel: undefined },
+  ...{ sizeBytes: 1n << 40n, freeBytes: 1n << 40n },
+});
+const pools = [pool("pool"), pool("fast")];
+
 function plan(
   { names = [], files = [], ids = ["a-1", "b-1"], basePaths = [testBase] }: {
     names?: readonly ObjectName[];
@@ -32,7 +38,7 @@ function plan(
     basePaths?: readonly string[];
   },
 ) {
-  return planPlates({ cluster: testCluster, basePaths, disks: disks(...ids), files, names });
+  return planPlates({ cluster: testCluster, basePaths, pools, disks: disks(...ids), files, names });
 }
 
 Deno.test("planPlates() makes the folder and a plate for each volume that has a disk and a claim", () => {
@@ -51,12 +57,44 @@ Deno.test("planPlates() makes none for another cluster's disk, and puts each int
   const { add } = planPlates({
     cluster: testCluster,
     basePaths: [testBase, "/fast/csi"],
+    pools,
     disks: [foreign, fast, imported],
     files: [],
     names,
   });
+  // No volume is in the first folder.
   const fastPlates = `/fast/csi/${platesFolder(testCluster)}`;
-  assert.deepEqual(add, [plates, fastPlates, `${fastPlates}/${formatPlate(names[1]!)}`, pathOf(names[2]!)]);
+  assert.deepEqual(add, [fastPlates, ...[1, 2].map((at) => `${fastPlates}/${formatPlate(names[at]!)}`)]);
+});
+
+Deno.test("planPlates() makes nothing where no pool is mounted, and no plate elsewhere for a volume there", () => {
+  const names = [nameOf("a-1"), nameOf("b-1"), nameOf(`snap-${"0a".repeat(14)}`)];
+  const fast = aDisk(aRecord({}), { id: "b-1", imagePath: "/fast/csi/b-1.img" });
+  const view = {
+    ...{ cluster: testCluster, basePaths: ["/fast/csi", testBase], disks: [...disks("a-1"), fast] },
+    ...{ files: [] as readonly StoredFile[], names },
+  };
+  const { add, isOverLimit } = planPlates({ ...view, pools: [pool("pool")] });
+  assert.deepEqual([add, isOverLimit], [[plates, pathOf(names[0]!), pathOf(names[2]!)], false]);
+  assert.deepEqual(planPlates({ ...view, pools: [] }).add, []);
+  // What came to the router's own storage when no pool was mounted is no place either.
+  assert.deepEqual(planPlates({ ...view, pools: [], files: [folder(plates)] }).add, []);
+  const shownPlates = shown(names[0]!, names[2]!);
+  const { replaced, idle } = planPlates({ ...view, pools: [], files: shownPlates });
+  assert.deepEqual([replaced, idle], [[], []]);
+});
+
+Deno.test("planPlates() makes plates only in folders that hold a volume of the cluster, or plates already", () => {
+  const snapshot = nameOf(`snap-${"0a".repeat(14)}`);
+  const imported = aDisk(aRecord({}), { id: "films", imagePath: "/elsewhere/films.img" });
+  const view = { cluster: testCluster, basePaths: [testBase, "/fast/csi"], pools };
+  const names = [snapshot, nameOf("films")];
+  const alone = planPlates({ ...view, disks: [imported], files: [], names });
+  assert.deepEqual(alone.add, []);
+  const others = [aDisk(aRecord({ cluster: "ffffffff" })), aDisk(aRecord({}), { id: "no-claim" })];
+  assert.deepEqual(planPlates({ ...view, disks: [imported, ...others], files: [], names }).add, []);
+  const beside = planPlates({ ...view, disks: [imported], files: [folder(plates)], names });
+  assert.deepEqual(beside.add, names.map(pathOf).toSorted());
 });
 
 Deno.test("planPlates() makes plates for volumes of the legacy driver, taken over or not, and for imported ones", () => {
@@ -72,7 +110,7 @@ Deno.test("planPlates() makes plates for volumes of the legacy driver, taken ove
   });
   const disks = [{ ...before!, comment: "" }, taken!, imported];
   const names = disks.map(({ id }) => nameOf(id));
-  const { add } = planPlates({ cluster: testCluster, basePaths: [testBase], disks, files: [], names });
+  const { add } = planPlates({ cluster: testCluster, basePaths: [testBase], pools, disks, files: [], names });
   assert.deepEqual(add, [plates, ...names.map(pathOf).toSorted()]);
 });
 
