@@ -64,16 +64,17 @@ export function timeLeftMs({ deadlineMs = Infinity }: CallContext, clock: Clock)
  */
 export async function runLimited<T>(
   clock: Clock,
-  { name, timeoutMs, signal }: {
+  { name, timeoutMs, signal, aside }: {
     readonly name: string;
     readonly timeoutMs: number;
     readonly signal: AbortSignal;
+    readonly aside?: true;
   },
   work: (context: CallContext) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted();
   const late = new VolumeError("deadline", `Cannot finish ${name} within ${timeoutMs / 1000} s`);
-  using limited = limitCall(clock, { requestId: name, signal }, timeoutMs, late);
+  using limited = limitCall(clock, { requestId: name, signal, ...aside && { aside } }, timeoutMs, late);
   return await work(limited.context);
 }
 

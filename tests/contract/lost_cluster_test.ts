@@ -56,7 +56,7 @@ async function writePlates(args: readonly string[], io: CommandIo): Promise<numb
     for (let round = 0; round < 3; round++) {
       await deps.clusterView!.allAttachments(context);
       const { inventory } = await readInventory(deps, context);
-      await writer.write(inventory, context);
+      await writer.write(inventory, context.signal);
     }
   });
   return 0;

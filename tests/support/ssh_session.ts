@@ -29,8 +29,6 @@ interface RunOptions {
   readonly context?: CallContext;
   /** Makes it a long request. */
   readonly timeoutMs?: number;
-  /** Makes it one that nothing depends on. */
-  readonly aside?: boolean;
 }
 
 /** Makes one. */

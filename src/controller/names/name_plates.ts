@@ -1,3 +1,4 @@
+import { limitCall, runLimited } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { namesById, parsePlates, platesFolder, type StoredPlate } from "../../volume/model/name_plates.ts";
 import type { Inventory } from "../../volume/model/inventory.ts";
@@ -14,15 +15,22 @@ import {
 import type { ControllerDeps } from "../deps.ts";
 import { ownAndLegacyFiles } from "../inventory.ts";
 
+/** How long reading and writing a few plates may take, in milliseconds. */
+const writeMs = 60_000;
+
+/** How long a list of plates may take for what people are to read, in milliseconds. */
+const readMs = 10_000;
+
 /**
  * Keeps empty folders on the router whose names say what people call volumes and snapshots, for the day on which the cluster
- * is gone. Hints for people: what goes wrong with them changes nothing else.
+ * is gone. Hints for people: nothing waits for them, and what goes wrong with them changes nothing else.
  */
 export class NamePlateWriter {
   readonly #deps: ControllerDeps;
   readonly #cluster: Pick<ReconciledCluster, "names">;
   #complaint: string | undefined;
   #saidLimit = false;
+  #running: Promise<void> | undefined;
 
   constructor(deps: ControllerDeps, cluster: Pick<ReconciledCluster, "names">) {
     this.#deps = deps;
@@ -30,18 +38,30 @@ export class NamePlateWriter {
   }
 
   /**
+   * Begins to {@linkcode write} beside everything else, unless that is still under way. It ends with the signal.
+   *
+   * @param inventory of a round that is over, from before its lists of the cluster
+   */
+  begin(inventory: Inventory, signal: AbortSignal): void {
+    this.#running ??= this.write(inventory, signal).finally(() => this.#running = undefined);
+  }
+
+  /** Waits until nothing of it is under way. */
+  async ended(): Promise<void> {
+    await this.#running;
+  }
+
+  /**
    * Makes a few of the missing plates, and then removes a few that nothing needs. One command where nothing is to do. Logs what
    * fails, once, and leaves it to the next time.
-   *
-   * @param inventory of the round, from before its lists of the cluster
    */
-  async write(inventory: Inventory, context: CallContext): Promise<void> {
+  async write(inventory: Inventory, signal: AbortSignal): Promise<void> {
+    const limits = { name: "names", timeoutMs: writeMs, signal, aside: true } as const;
     let complaint: string | undefined;
     try {
-      complaint = await this.#write(inventory, context);
+      complaint = await runLimited(this.#deps.clock, limits, (context) => this.#write(inventory, context));
     } catch (error) {
-      context.signal.throwIfAborted();
-      if (!VolumeError.is(error)) throw error;
+      if (signal.aborted) return;
       complaint = messageOf(error);
     }
     if (complaint !== undefined && complaint !== this.#complaint) {
@@ -88,18 +108,19 @@ export class NamePlateWriter {
 }
 
 /**
- * What people call volumes and snapshots, by id, for texts; nothing where it cannot be read. One command.
+ * What people call volumes and snapshots, by id, for texts; nothing where it cannot be read, or not soon. One command.
  *
  * @throws {VolumeError} cancelled, deadline when the call ends
  */
 export async function readNames(
-  deps: Pick<ControllerDeps, "store" | "settings">,
+  deps: Pick<ControllerDeps, "store" | "settings" | "clock">,
   context: CallContext,
 ): Promise<ReadonlyMap<string, string>> {
   try {
     return namesById(await readPlates(deps, context));
   } catch (error) {
-    if (!VolumeError.is(error, "unavailable")) throw error;
+    context.signal.throwIfAborted();
+    if (!VolumeError.is(error)) throw error;
     return new Map();
   }
 }
@@ -107,11 +128,16 @@ export async function readNames(
 /**
  * The name plates of this cluster on the router. One command.
  *
- * @throws {VolumeError} unavailable when the router cannot be asked
+ * @throws {VolumeError} unavailable when the router cannot be asked, or does not answer soon; deadline when the call ends
  */
 export async function readPlates(
-  { store, settings: { cluster, basePaths } }: Pick<ControllerDeps, "store" | "settings">,
+  { store, clock, settings: { cluster, basePaths } }: Pick<ControllerDeps, "store" | "settings" | "clock">,
   context: CallContext,
 ): Promise<readonly StoredPlate[]> {
-  return parsePlates((await store.files(platesFolder(cluster), context)).files, cluster, basePaths);
+  const late = new VolumeError(
+    "unavailable",
+    `the router did not list the name plates within ${readMs / 1000} s`,
+  );
+  using limited = limitCall(clock, { ...context, aside: true }, readMs, late);
+  return parsePlates((await store.files(platesFolder(cluster), limited.context)).files, cluster, basePaths);
 }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
+import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../../tests/fakes/records.ts";
 import { formatPlate, type ObjectName, platesFolder } from "../../volume/model/name_plates.ts";
 import { readInventory } from "../inventory.ts";
-import { NamePlateWriter, readPlates } from "./name_plates.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { NamePlateWriter, readNames, readPlates } from "./name_plates.ts";
 
 const plates = `${testBase}/${platesFolder(testCluster)}`;
 const nameOf = (id: string, name: string): ObjectName => ({ id, namespace: "default", name, className: "" });
@@ -33,7 +35,7 @@ function scene(ids: readonly string[] = ["pvc-1"]) {
     async write() {
       const { inventory } = await readInventory(deps, testContext());
       store.takeCount();
-      await writer.write(inventory, testContext());
+      await writer.write(inventory, testContext().signal);
       return store.takeCount();
     },
   };
@@ -194,4 +196,48 @@ Deno.test("no plate is made while its pool is not mounted, be that so only since
   assert.deepEqual([shown(), notes], [[], []]);
   await write();
   assert.equal(shown().length, 1);
+});
+
+Deno.test("every command about plates goes aside, and for no longer than a minute", async () => {
+  const { deps, store, clock } = scene();
+  const contexts: CallContext[] = [];
+  const watched = new Proxy(store, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        contexts.push(args.find((arg): arg is CallContext => (arg as CallContext)?.signal !== undefined)!);
+        return value.apply(target, args);
+      };
+    },
+  });
+  const cluster = new FakeClusterView();
+  // A volume that is gone, beside one that is new: everything is looked at, made and removed.
+  cluster.named = [nameOf("pvc-1", "new")];
+  store.putFile(plates, 0n, true);
+  store.putFile(pathOf("pvc-gone", "old"), 0n, true);
+  const { inventory } = await readInventory(deps, testContext());
+  await new NamePlateWriter({ ...deps, store: watched }, cluster).write(inventory, testContext().signal);
+  await readPlates({ ...deps, store: watched }, testContext());
+  assert.equal(store.allFiles.has(pathOf("pvc-gone", "old")), false);
+  assert.equal(contexts.length, 5);
+  for (const { aside, deadlineMs } of contexts) {
+    assert.equal(aside, true);
+    assert.ok(deadlineMs! <= clock.now() + 60_000);
+  }
+});
+
+Deno.test("readNames() answers without names when the router takes long, and not when the call ends", async () => {
+  const { write, deps, store, clock } = scene();
+  await write();
+  assert.deepEqual([...await readNames(deps, testContext())], [["pvc-1", "default/claim-of-pvc-1"]]);
+  store.mishap("files", { takesMs: 3_600_000 });
+  const names = readNames(deps, testContext());
+  await clock.advance(11_000);
+  assert.deepEqual([...await names], []);
+  store.mishap("files", { takesMs: 3_600_000 });
+  const context = fakeCall(clock, 5_000);
+  const late = assert.rejects(readNames(deps, context), { kind: "deadline" });
+  await clock.advance(6_000);
+  await late;
 });

@@ -4,6 +4,7 @@ import type { HealthProblem } from "../../volume/model/health/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
 import { poolOf } from "../../volume/model/ids.ts";
+import type { Inventory } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { runLimited } from "../../async/deadline.ts";
@@ -62,6 +63,8 @@ export class ReconcileLoop {
   /** The last boot after which nothing was left that could be taken over. */
   #tookOverAfter = 0;
   #count = 0;
+  /** Of the last round, where the name plates are to be compared with it. */
+  #plated: Inventory | undefined;
   #complaint: string | undefined;
 
   /** @param boots of the router that `deps` asks without waiting for rounds */
@@ -86,13 +89,21 @@ export class ReconcileLoop {
       while (!signal.aborted) {
         this.#boots.roundBegins();
         await this.#tryCycle(signal);
+        this.#beginNames(signal);
         const { intervalMs } = this.#settings;
         const isSoon = !this.#boots.isCompared || !this.#isSettled;
         await this.#boots.rest(isSoon ? Math.min(intervalMs, soonMs) : intervalMs, signal);
       }
     } finally {
       end();
+      await this.#names?.ended();
     }
+  }
+
+  /** After the round, which must not wait for what people read. */
+  #beginNames(signal: AbortSignal): void {
+    if (this.#plated !== undefined) this.#names?.begin(this.#plated, signal);
+    this.#plated = undefined;
   }
 
   async #tryCycle(signal: AbortSignal): Promise<void> {
@@ -114,7 +125,7 @@ export class ReconcileLoop {
   async #round(context: CallContext): Promise<void> {
     const { inventory } = await this.#compare(context);
     const count = this.#count++;
-    if (count % cyclesPerNames === 0) await this.#names?.write(inventory, context);
+    if (count % cyclesPerNames === 0) this.#plated = inventory;
     if (count % cyclesPerHealth === 0) await this.#readHealth(context);
   }
 

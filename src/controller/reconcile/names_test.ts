@@ -52,3 +52,39 @@ Deno.test("a round goes on when the names cannot be kept on the router", async (
   assert.deepEqual(notes, ["cannot keep the name plates on the router; retrying"]);
   assert.deepEqual(events.map(({ kind }) => kind), ["export-restored"]);
 });
+
+/** Lets the router take an hour to list names. Returns how often it was asked so far. */
+function slowNames({ store, clock }: ReturnType<typeof scene>): () => number {
+  const files = store.files.bind(store);
+  let asked = 0;
+  store.files = async (part, context) => {
+    if (part.startsWith("names-of-")) {
+      asked++;
+      await clock.sleep(3_600_000, context.signal);
+    }
+    return await files(part, context);
+  };
+  return () => asked;
+}
+
+Deno.test("a router that is slow with the names delays no round", async () => {
+  const slow = scene(true, { epoch, holders: [aHolder("node-1")] });
+  const { store, notes, events, clock, run } = slow;
+  const asked = slowNames(slow);
+  const over = run(20 * 60_000);
+  await clock.advance(0);
+  assert.equal(asked(), 1);
+  store.edit("pvc-1", { exported: false });
+  await clock.advance(60_000);
+  assert.deepEqual(events.map(({ kind }) => kind), ["export-restored"]);
+  await over;
+  assert.deepEqual(notes, ["cannot keep the name plates on the router; retrying"]);
+  assert.equal(asked(), 3);
+});
+
+Deno.test("the names end with the loop, however long the router takes", async () => {
+  const slow = scene(true, {});
+  slowNames(slow);
+  await slow.run(1_000);
+  assert.deepEqual(slow.notes, []);
+});

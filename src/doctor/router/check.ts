@@ -23,6 +23,9 @@ interface RouterClientOptions {
 /** How long the router may take to report the health of its drives, in milliseconds: a dying one may keep it busy. */
 const hardwareMs = 20_000;
 
+/** How long it may take to list the name plates, in milliseconds: they are for people alone. */
+const namesMs = 10_000;
+
 /** Sends commands to a router over one session. */
 export class RouterClient {
   readonly #exchange: Exchange;
@@ -90,16 +93,20 @@ export class RouterClient {
   }
 
   /**
-   * What people call the volumes and snapshots of a cluster, by id, after its name plates. Empty where they cannot be read.
+   * What people call the volumes and snapshots of a cluster, by id, after its name plates. Empty where they cannot be read, or
+   * not soon.
    *
    * @throws {VolumeError} cancelled, deadline when the call ends
    */
   async names(cluster: string, basePaths: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const late = new VolumeError("unavailable", `the router did not answer within ${namesMs / 1000} s`);
+    using limited = limitCall(this.#clock, { ...this.#context, aside: true }, namesMs, late);
     try {
-      const { files } = await this.#store.files(platesFolder(cluster), this.#context);
+      const { files } = await this.#store.files(platesFolder(cluster), limited.context);
       return namesById(parsePlates(files, cluster, basePaths));
     } catch (error) {
-      if (!VolumeError.is(error, "unavailable")) throw error;
+      this.#context.signal.throwIfAborted();
+      if (!VolumeError.is(error)) throw error;
       return new Map();
     }
   }

@@ -21,11 +21,6 @@ export interface ExecRequest {
    * not count as a sign of the router's state. Without it the session's own limit.
    */
   readonly timeoutMs?: number;
-  /**
-   * Whether nothing depends on it: one at a time is sent, its silence is no sign of the router's state, and when it is
-   * given up its channel may stay open, because closing the connection would break off the others' commands.
-   */
-  readonly aside?: boolean;
   /** Called each time right before it is handed to a connection. */
   readonly onSent?: () => void;
 }

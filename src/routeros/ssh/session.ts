@@ -51,9 +51,10 @@ interface Link {
   readonly id: number;
   readonly connection: SshConnection;
   running: number;
-  /** The number of long requests among them, and of those that nothing depends on. */
+  /** The number of long requests among them. */
   long: number;
-  aside: number;
+  /** The calls aside of which one is among them. */
+  readonly aside: Set<string>;
   /** Whether any command ended properly on it: only then is it replaced at once when it ends. */
   useful: boolean;
   /** Set after a refused channel until one is free or the delay is over. */
@@ -78,7 +79,7 @@ interface Link {
  * connections and answers no command. Commands that run by then run on, and the end of one closes the breaker.
  *
  * Long requests, such as copying a file, share the connection and get few of its channels. Their silence counts only
- * when one outlasts its own time limit, and that of a request aside never: see `ExecRequest.aside`.
+ * when one outlasts its own time limit, and that of a request aside never: see `CallContext.aside`.
  *
  * A request is sent at most once: only one that certainly never left (no connection, no channel) is sent again. A
  * request whose call ends while it waits is never sent; one whose call ends while it runs gives up its channel.
@@ -184,8 +185,8 @@ export class Session {
 
   /** Whether a request may test if the router is back: the delay is over, and no other request is doing it. */
   #mayTry(): boolean {
-    const { running, aside } = this.#link ?? { running: 0, aside: 0 };
-    return this.#state !== "backing-off" && this.#queue.size === 0 && running === aside;
+    const { running, aside } = this.#link ?? { running: 0, aside: new Set() };
+    return this.#state !== "backing-off" && this.#queue.size === 0 && running === aside.size;
   }
 
   #pump(): void {
@@ -231,7 +232,8 @@ export class Session {
   #opened(connection: SshConnection): void {
     if (this.#state === "closed") return connection.close();
     const id = ++this.#connections;
-    const link: Link = { id, connection, running: 0, long: 0, aside: 0, useful: false, resume: undefined };
+    const counts = { running: 0, long: 0, aside: new Set<string>() };
+    const link: Link = { id, connection, ...counts, useful: false, resume: undefined };
     this.#link = link;
     this.#enter("ready");
     void connection.closed.then((reason) => this.#lost(link, reason));
@@ -269,10 +271,10 @@ export class Session {
 
   async #send(link: Link, pending: Pending): Promise<void> {
     const { clock, commandTimeoutMs, lingerMs } = this.#options;
-    const { timeoutMs = commandTimeoutMs } = pending.request;
+    const { timeoutMs = commandTimeoutMs, context: { requestId } } = pending.request;
     const long = isLong(pending.request) ? 1 : 0;
-    const aside = isAside(pending.request) ? 1 : 0;
-    const isWatched = long + aside === 0;
+    const aside = isAside(pending.request);
+    const isWatched = long === 0 && !aside;
     const sentMs = clock.monotonicMs();
     const controller = new AbortController();
     let timedOut = false;
@@ -280,7 +282,7 @@ export class Session {
     pending.giveUp = () => {
       if (controller.signal.aborted) return;
       // A long command may not react until it is done; the router seems frozen only when the command overran its time.
-      if (isWatched || timedOut && aside === 0) {
+      if (isWatched || timedOut && !aside) {
         cancelLinger = clock.timer(lingerMs, () => link.connection.close());
       }
       controller.abort();
@@ -291,7 +293,7 @@ export class Session {
     });
     link.running++;
     link.long += long;
-    link.aside += aside;
+    if (aside) link.aside.add(requestId);
     this.#breaker.tries();
     if (isWatched) this.#silence.sent();
     pending.sentMs = sentMs;
@@ -299,7 +301,7 @@ export class Session {
     const end = await link.connection.exec(pending.request.command, controller.signal);
     link.running--;
     link.long -= long;
-    link.aside -= aside;
+    if (aside) link.aside.delete(requestId);
     if (isAnswered(end)) this.#silence.answered(isWatched);
     else if (isWatched) this.#silence.gaveUp();
     cancelTimeout();
@@ -394,13 +396,13 @@ function isLong(request: ExecRequest): boolean {
   return request.timeoutMs !== undefined;
 }
 
-function isAside(request: ExecRequest): boolean {
-  return request.aside === true;
+function isAside({ context }: ExecRequest): boolean {
+  return context.aside === true;
 }
 
 /** Whether there is a channel for a request besides those for all. */
 function mayGo(request: ExecRequest, { long, aside }: Link): boolean {
-  return isAside(request) ? aside === 0 : !isLong(request) || long < maxLong;
+  return isAside(request) ? !aside.has(request.context.requestId) : !isLong(request) || long < maxLong;
 }
 
 function isOverlong(end: ExecEnd): boolean {

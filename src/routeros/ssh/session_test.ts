@@ -261,12 +261,18 @@ Deno.test("Session never sends a long request to test whether the router is back
 Deno.test("Session leaves the connection alone when a command aside hangs for good, and sends no second one", async () => {
   const { session, ssh, run, clock, breaker, states } = bench();
   ssh.router = (text) => text.includes("aside") ? new Promise(() => {}) : ended("answered");
-  const failure = rejectsWith(run("aside", { aside: true, context: fakeCall(clock, 20_000) }), "deadline");
+  const failure = rejectsWith(
+    run("aside", { context: { ...fakeCall(clock, 20_000), aside: true } }),
+    "deadline",
+  );
   await clock.advance(20_000);
   await failure;
   await clock.advance(60_000);
   assert.equal((await run("other")).output, "answered");
-  const again = rejectsWith(run("aside", { aside: true, context: fakeCall(clock, 20_000) }), "deadline");
+  const again = rejectsWith(
+    run("aside", { context: { ...fakeCall(clock, 20_000), aside: true } }),
+    "deadline",
+  );
   await clock.advance(20_000);
   await again;
   assert.deepEqual([breaker, states, ssh.attempts], [[], ["connecting", "ready"], 1]);
@@ -274,16 +280,37 @@ Deno.test("Session leaves the connection alone when a command aside hangs for go
   session.close();
 });
 
+Deno.test("Session sends a command aside although one of another call hangs", async () => {
+  const { session, ssh, run, clock, breaker } = bench();
+  ssh.router = (text) => text.includes("hangs") ? new Promise(() => {}) : ended("answered");
+  const aside = (requestId: string) => ({
+    context: { ...fakeCall(clock, 20_000), requestId, aside: true } as const,
+  });
+  const failure = rejectsWith(run("hangs", aside("names")), "deadline");
+  assert.equal((await run("health", aside("hardware"))).output, "answered");
+  await clock.advance(20_000);
+  await failure;
+  assert.deepEqual(breaker, []);
+  session.close();
+});
+
 Deno.test("Session tests whether a frozen router is back although a command aside hangs", async () => {
   const { session, ssh, run, clock, breaker } = bench();
   ssh.router = (text, signal) => text.includes("aside") ? new Promise(() => {}) : frozen(text, signal);
-  const aside = rejectsWith(run("aside", { aside: true, context: fakeCall(clock, 20_000) }), "deadline");
+  const aside = rejectsWith(
+    run("aside", { context: { ...fakeCall(clock, 20_000), aside: true } }),
+    "deadline",
+  );
   const first = run("first", { context: fakeCall(clock) });
   const end = first.then(() => {}, () => {});
   await clock.advance(20_000);
   await aside;
   assert.deepEqual(breaker, ["open"]);
-  await rejectsWith(run("aside", { aside: true }), "unavailable", /has answered no command/);
+  await rejectsWith(
+    run("aside", { context: { ...fakeCall(clock), aside: true } }),
+    "unavailable",
+    /has answered no command/,
+  );
   await clock.advance(11_000);
   await end;
   ssh.router = () => ended("answered");

@@ -178,20 +178,21 @@ export class RouterReader implements HardwareReader {
 
   /** See `HardwareReader.hardware()`. */
   async hardware(context: CallContext): Promise<RouterHardware> {
-    const answer = await this.#askAside([hardwareQuery, resourceQuery], context) ??
-      await this.#askAside([arraysQuery, resourceQuery], context);
+    const aside = { ...context, aside: true } as const;
+    const answer = await this.#askOnce([hardwareQuery, resourceQuery], aside) ??
+      await this.#askOnce([arraysQuery, resourceQuery], aside);
     const disks = answer && parseHardware(answer.frames[0]!);
     const upMs = answer && this.readResource(answer);
     const hasBtrfs =
       disks?.some(({ filesystem, mountPoint }) => filesystem === "btrfs" && mountPoint !== undefined) ??
         this.#pools.some(({ filesystem }) => filesystem === "btrfs");
-    const listed = hasBtrfs ? await this.#askAside([filesystemsQuery], context) : undefined;
+    const listed = hasBtrfs ? await this.#askOnce([filesystemsQuery], aside) : undefined;
     return { disks, filesystems: listed && parseFilesystems(listed.frames[0]!), upMs };
   }
 
-  /** The answer to what nothing depends on; undefined when the router refuses, or its answer is lost. */
-  async #askAside(queries: readonly Fragment[], context: CallContext): Promise<Answer | undefined> {
-    const question = { kind: "hardware", key: "hardware", queries, context, aside: true };
+  /** Undefined when the router refuses, or its answer is lost. */
+  async #askOnce(queries: readonly Fragment[], context: CallContext): Promise<Answer | undefined> {
+    const question = { kind: "hardware", key: "hardware", queries, context };
     return (await this.exchange.exec([], question)).answer;
   }
 

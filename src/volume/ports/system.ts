@@ -31,4 +31,10 @@ export interface CallContext {
    * it, for what is better not begun when it cannot be finished.
    */
   readonly deadlineMs?: number;
+  /**
+   * Whether nothing depends on the call: of its commands one at a time is sent to a router, their silence is no sign of the
+   * router's state, and when one is given up its channel may stay open, because closing the connection would break off the
+   * others' commands.
+   */
+  readonly aside?: true;
 }
