@@ -16,9 +16,12 @@ import {
   describePlate,
   type NamePlate,
   namesById,
+  platesFolder,
   type StoredPlate,
 } from "../../volume/model/name_plates.ts";
 import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { Inventory } from "../../volume/model/inventory.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { judgePlates, plateLeftovers, type PlateVerdict } from "../../volume/rules/name_plates.ts";
@@ -39,7 +42,7 @@ export const lostClusterFlags: FlagTable = {
     form: "switch",
     help:
       "With --from-cluster: print each PersistentVolume with its claim, as the name plates on the router say. A volume " +
-      "without one certain name is left out, with the reason.",
+      "without one certain name is left out, with the reason. Without any plate the claims are left to you.",
   },
   "storage-class-name": {
     form: "text",
@@ -62,15 +65,21 @@ export const lostClusterFlags: FlagTable = {
  */
 const unknownClaim = { namespace: "namespace-of-its-claim", name: "name-of-its-claim" };
 
-/** The volumes of a lost cluster, and what is known of them. */
-interface LostVolumes {
-  readonly found: readonly OwnedVolume[];
-  /** See {@linkcode readExistingObjects}. */
-  readonly existing: ReadonlyMap<string, string>;
-  /** The plates of what is left of a volume or a snapshot. */
+/** The name plates of a lost cluster. */
+interface LostPlates {
+  /** Those of what is left of a volume or a snapshot. */
   readonly plates: readonly StoredPlate[];
   /** The others: their volumes are gone. */
   readonly gone: readonly StoredPlate[];
+  /** Why they cannot be read, for people; undefined where they were. */
+  readonly unreadable?: string;
+}
+
+/** The volumes of a lost cluster, and what is known of them. */
+interface LostVolumes extends LostPlates {
+  readonly found: readonly OwnedVolume[];
+  /** See {@linkcode readExistingObjects}. */
+  readonly existing: ReadonlyMap<string, string>;
 }
 
 /** A volume that is printed, with its claim if that is. */
@@ -79,8 +88,9 @@ interface PrintedVolume {
   readonly plate: NamePlate | undefined;
 }
 
-/** How long the router may take, in milliseconds. */
-const timeoutMs = 120_000;
+/** How long the router may take, for the name plates alone and for everything, in milliseconds. */
+const platesMs = 60_000;
+const timeoutMs = 180_000;
 
 /** Whether the command is about all volumes of a lost cluster, not about one of the legacy driver. */
 export function isFromCluster(args: readonly string[]): boolean {
@@ -89,8 +99,8 @@ export function isFromCluster(args: readonly string[]): boolean {
 
 /**
  * `rds-csi adopt --from-cluster ID`: prints a PersistentVolume for each volume of a lost cluster that has none, and that no
- * node holds; with `--claims` also its claim. It changes nothing: a cluster replaces a lost one by using its id, because
- * files and snapshots have that in their names permanently.
+ * node holds; with `--claims` also its claim, unless no name plate of any volume can be read. It changes nothing: a cluster
+ * replaces a lost one by using its id, because files and snapshots have that in their names permanently.
  *
  * @throws {FlagError} naming all problems at once
  * @throws {VolumeError} unavailable when the router or the cluster cannot be asked; with `--claims` also while the router may
@@ -113,9 +123,11 @@ export async function adoptFromCluster(
   }
   const cluster = address && { address, driverName };
   const run = { name: "adopt", config, timeoutMs, cluster };
-  const withClaims = flags.switch("claims");
-  const lost = await withController(run, io, (deps, context) => readLost(deps, withClaims, context));
+  const wantsClaims = flags.switch("claims");
+  const lost = await withController(run, io, (deps, context) => readLost(deps, wantsClaims, context));
   const { found, existing } = lost;
+  const withClaims = wantsClaims &&
+    found.some(({ stored: { id } }) => lost.plates.some((one) => one.id === id));
   const missing = found.filter((volume) => isFree(volume) && !existing.has(volume.stored.id));
   const verdicts = judgePlates(lost.plates);
   const printed = missing.flatMap((volume): PrintedVolume[] => {
@@ -131,7 +143,8 @@ export async function adoptFromCluster(
     io.out(JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }, undefined, 2));
   } else if (objects.length > 0) io.out(objects.map((object) => toYaml(object)).join("\n---\n"));
   // The output goes into a file; messages for the person go to standard error.
-  const lines = explain(lost, printed, { verdicts, withClaims, ids: config.ids });
+  const folder = platesFolder(config.settings.cluster);
+  const lines = explain(lost, printed, { verdicts, wantsClaims, withClaims, ids: config.ids, folder });
   for (const line of lines) io.err(line);
   return found.length === 0 ? exitCodes.unknown : exitCodes.ok;
 }
@@ -145,21 +158,33 @@ async function readLost(
   const { volumes: found, inventory } = await readInventory(deps, context);
   // Of two volumes of one claim the right one may be on a pool that is not there yet.
   if (withClaims) assertAbsenceProven(inventory, basePaths, settleMs);
-  const plates = await readPlates(deps, context);
-  const slots = new Set(inventory.volumes.map(({ id }) => id));
-  const idle = plates.filter(({ id }) => !slots.has(id));
-  const { files } = idle.length === 0
-    ? { files: [] }
-    : await ownAndLegacyFiles({ ...deps, context }, inventory);
-  const gonePaths = new Set(plateLeftovers(idle, files, deps.settings.cluster));
-  const isGone = ({ path }: StoredPlate) => gonePaths.has(path);
-  return {
-    found,
-    plates: plates.filter((plate) => !isGone(plate)),
-    gone: plates.filter(isGone),
-    // Read last: whatever was applied meanwhile exists.
-    existing: await readExistingObjects(deps, context),
-  };
+  const plates = await readLostPlates(deps, inventory, context);
+  // Read last: whatever was applied meanwhile exists.
+  return { found, ...plates, existing: await readExistingObjects(deps, context) };
+}
+
+/** They are hints: PersistentVolumes can be made without them. @throws {VolumeError} cancelled, deadline when the call ends */
+async function readLostPlates(
+  deps: ControllerDeps,
+  inventory: Inventory,
+  context: CallContext,
+): Promise<LostPlates> {
+  try {
+    // The lost cluster may have had more base folders than are set now: another volume of a claim may be there.
+    const plates = await readPlates(deps, context, { folders: "all", limitMs: platesMs });
+    const slots = new Set(inventory.volumes.map(({ id }) => id));
+    const idle = plates.filter(({ id }) => !slots.has(id));
+    const { files } = idle.length === 0
+      ? { files: [] }
+      : await ownAndLegacyFiles({ ...deps, context }, inventory);
+    const gonePaths = new Set(plateLeftovers(idle, files, deps.settings.cluster));
+    const isGone = ({ path }: StoredPlate) => gonePaths.has(path);
+    return { plates: plates.filter((plate) => !isGone(plate)), gone: plates.filter(isGone) };
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!VolumeError.is(error)) throw error;
+    return { plates: [], gone: [], unreadable: error.message };
+  }
 }
 
 /** The PersistentVolume of a volume, and its claim if that is known. */
@@ -219,7 +244,11 @@ function accessModeOf({ modes }: VolumeCapabilities): string {
 /** What is told beside the objects. */
 interface Explanation {
   readonly verdicts: ReadonlyMap<string, PlateVerdict>;
+  /** Whether claims were asked for, and whether any can be known. */
+  readonly wantsClaims: boolean;
   readonly withClaims: boolean;
+  /** The name of the folder of its plates. */
+  readonly folder: string;
   readonly ids: VolumeIdPrefix;
 }
 
@@ -227,9 +256,9 @@ interface Explanation {
 function explain(
   lost: LostVolumes,
   printed: readonly PrintedVolume[],
-  { verdicts, withClaims, ids }: Explanation,
+  { verdicts, wantsClaims, withClaims, ids, folder }: Explanation,
 ): string[] {
-  const { found, existing, plates, gone } = lost;
+  const { found, existing, plates, gone, unreadable } = lost;
   if (found.length === 0) return ["No volume on this router carries that cluster's mark."];
   const encrypted = printed.filter(({ volume }) => isEncrypted(volume.record)).length;
   const names = namesById(plates);
@@ -245,6 +274,11 @@ function explain(
         ? `make the namespaces before you apply them: ${namespaces.join(", ") || "none"}.`
         : "put the claim of each into claimRef before you apply them."
     }`,
+    ...wantsClaims && !withClaims
+      ? [`Their claims are unknown, because ${whyUnknown(unreadable, folder)}.`]
+      : unreadable !== undefined
+      ? [`The name plates cannot be read: ${unreadable}`]
+      : [],
     ...encrypted === 0 ? [] : [
       `${
         volumes(encrypted)
@@ -259,12 +293,18 @@ function explain(
       const why = reasonLeftOut(volume, existing.get(id), verdicts.get(id));
       return `Left out: ${called(id)}, ${why.replace("VOLUME", ids.add(id))}`;
     }),
-    ...withClaims
+    ...wantsClaims
       ? gone.map((plate) =>
         `Left out: ${describePlate(plate)}, whose volume ${ids.add(plate.id)} is not on this router.`
       )
       : [],
   ];
+}
+
+function whyUnknown(unreadable: string | undefined, folder: string): string {
+  return unreadable === undefined
+    ? `no name plate of theirs is in ${folder} on the router`
+    : `the name plates cannot be read: ${unreadable}`;
 }
 
 function volumes(count: number): string {

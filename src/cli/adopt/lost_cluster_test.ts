@@ -12,7 +12,7 @@ import type { FakeKubeApi } from "../../../tests/fakes/kube_api.ts";
 import { aPersistentVolume } from "../../../tests/fakes/kube_client.ts";
 import { clusterRules, namespaceRules } from "../../../tests/support/access_rules.ts";
 import { startClusterStack, withKubeconfig } from "../../../tests/support/cluster_stack.ts";
-import { clusterId, startStack } from "../../../tests/support/stack.ts";
+import { clusterId, type Stack, startStack } from "../../../tests/support/stack.ts";
 import { volumesPath } from "../../kubernetes/objects.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { FlagError } from "../flags.ts";
@@ -189,6 +189,73 @@ Deno.test("adopt --from-cluster --claims rebuilds nothing in doubt, and says why
   const without = await runCommand(stack, adoptCommand, [`--from-cluster=${clusterId}`, "--vouch"]);
   assert.match(without.err, new RegExp(`--claims prints them.*\n(.*\n)*  ${ids.whole} \\[default/photos\\]`));
   assert.equal(parseAllDocuments(without.out).length, 6);
+});
+
+/** What `--claims` prints and says of two volumes, once `prepare` was done to the router and its plates. */
+async function withClaims(
+  prepare: (stack: Stack, plates: string, ids: readonly [string, string]) => void,
+  ...flags: readonly string[]
+) {
+  await using stack = await startStack();
+  const ids = [await create(stack, "a"), await create(stack, "b")] as const;
+  prepare(stack, `storage-pool/metal-csi/names-of-${clusterHash(clusterId)}`, ids);
+  const args = [`--from-cluster=${clusterId}`, "--json", "--vouch", ...flags];
+  const { code, out, err } = await runCommand(stack, adoptCommand, args);
+  assert.equal(code, exitCodes.ok);
+  const { items } = JSON.parse(out) as { items: (Printed & { kind: string })[] };
+  const printed = items.map(({ kind, spec }) => ({ kind, claim: spec["claimRef"] }));
+  return { ids, printed, err };
+}
+
+Deno.test("adopt --from-cluster --claims prints PersistentVolumes without claims where no name plate can be read, and says so", async () => {
+  const unknown = { namespace: "namespace-of-its-claim", name: "name-of-its-claim" };
+  const none =
+    /^Their claims are unknown, because no name plate of theirs is in names-of-[0-9a-f]{8} on the router\.$/m;
+  const make = ({ simulator }: Stack, path: string) => simulator.model.files.makeDirectories(path);
+  const refused = (stack: Stack) =>
+    stack.simulator.faults.arm({
+      match: "names-of-",
+      nth: 1,
+      times: 9,
+      action: "error",
+      value: "failure: no",
+    });
+  const cases: readonly (readonly [string, Parameters<typeof withClaims>[0], RegExp])[] = [
+    ["absent", () => {}, none],
+    ["another cluster's", (stack, _, [id]) => {
+      make(stack, `storage-pool/metal-csi/names-of-0a0b0c0d/default_photos__${id}`);
+    }, none],
+    ["damaged", (stack, plates, [id, other]) => {
+      make(stack, `${plates}/photos of ${id}`);
+      make(stack, `${plates}/default_photos_${other}`);
+    }, none],
+    ["of a volume that is gone", (stack, plates) => make(stack, `${plates}/default_photos__pvc-gone`), none],
+    ["refused", refused, /^Their claims are unknown, because the name plates cannot be read: .*failure: no/m],
+  ];
+  for (const [what, prepare, why] of cases) {
+    const { printed, err } = await withClaims(prepare, "--claims");
+    const volume = { kind: "PersistentVolume", claim: unknown };
+    assert.deepEqual(printed, [volume, volume], what);
+    assert.match(
+      err,
+      /Printed for 2 volumes of 2; .* put the claim of each into claimRef before you apply them\.$/m,
+    );
+    assert.match(err, why, what);
+    assert.doesNotMatch(err, /^Left out: pvc-[0-9a-f]/m);
+  }
+  const without = await withClaims(refused);
+  assert.equal(without.printed.length, 2);
+  assert.match(without.err, /^The name plates cannot be read: .*failure: no/m);
+});
+
+Deno.test("adopt --from-cluster --claims minds the name plates in base folders that are not set any more", async () => {
+  const { printed, err } = await withClaims((stack, plates, [id, other]) => {
+    const { files } = stack.simulator.model;
+    files.makeDirectories(`${plates}/default_photos__${id}`);
+    files.makeDirectories(`${plates.replace("metal-csi", "before")}/default_photos__${other}`);
+  }, "--claims");
+  assert.deepEqual(printed, []);
+  assert.match(err, /because the claim default\/photos is on the name plate of/);
 });
 
 Deno.test("adopt --from-cluster refuses without a cluster to ask, unless somebody vouches", async () => {

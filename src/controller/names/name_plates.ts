@@ -125,6 +125,14 @@ export async function readNames(
   }
 }
 
+/** Which name plates are read, and for how long. */
+export interface PlateReading {
+  /** @default {the allowed ones} */
+  readonly folders?: "all";
+  /** In milliseconds. @default {10000} */
+  readonly limitMs?: number;
+}
+
 /**
  * The name plates of this cluster on the router. One command.
  *
@@ -133,11 +141,13 @@ export async function readNames(
 export async function readPlates(
   { store, clock, settings: { cluster, basePaths } }: Pick<ControllerDeps, "store" | "settings" | "clock">,
   context: CallContext,
+  { folders, limitMs = readMs }: PlateReading = {},
 ): Promise<readonly StoredPlate[]> {
   const late = new VolumeError(
     "unavailable",
-    `the router did not list the name plates within ${readMs / 1000} s`,
+    `the router did not list the name plates within ${limitMs / 1000} s`,
   );
-  using limited = limitCall(clock, { ...context, aside: true }, readMs, late);
-  return parsePlates((await store.files(platesFolder(cluster), limited.context)).files, cluster, basePaths);
+  using limited = limitCall(clock, { ...context, aside: true }, limitMs, late);
+  const { files } = await store.files(platesFolder(cluster), limited.context);
+  return parsePlates(files, cluster, folders === "all" ? undefined : basePaths);
 }

@@ -86,16 +86,25 @@ function unescaped(text: string): string {
   return text.replaceAll("+-", "-").replaceAll("+", ".");
 }
 
-/** The plates of a cluster in the allowed folders, ordered by path. */
+/**
+ * The plates of a cluster in the allowed folders, ordered by path.
+ *
+ * @param basePaths undefined for those of every folder
+ */
 export function parsePlates(
   files: readonly StoredFile[],
   cluster: string,
-  basePaths: readonly string[],
+  basePaths: readonly string[] | undefined,
 ): StoredPlate[] {
-  const folders = basePaths.map((base) => `${base}/${platesFolder(cluster)}/`);
+  const inside = `/${platesFolder(cluster)}/`;
+  const folders = basePaths?.map((base) => base + inside);
+  const folderOf = (path: string) =>
+    folders === undefined
+      ? path.slice(0, path.lastIndexOf(inside) + inside.length)
+      : folders.find((folder) => path.startsWith(folder));
   const full = new Set(files.map(({ path }) => parentFolder(path)));
   const found = files.flatMap(({ path, directory }): StoredPlate[] => {
-    const folder = folders.find((folder) => path.startsWith(folder));
+    const folder = folderOf(path);
     const plate = folder === undefined || !directory ? undefined : parsePlate(path.slice(folder.length));
     if (plate === undefined) return [];
     return [{ ...plate, path, isFull: full.has(path) }];
