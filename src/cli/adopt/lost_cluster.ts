@@ -42,7 +42,7 @@ export const lostClusterFlags: FlagTable = {
     form: "switch",
     help:
       "With --from-cluster: print each PersistentVolume with its claim, as the name plates on the router say. A volume " +
-      "without one certain name is left out, with the reason. Without any plate the claims are left to you.",
+      "without one certain name is left out, with the reason.",
   },
   "storage-class-name": {
     form: "text",
