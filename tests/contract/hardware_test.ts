@@ -35,8 +35,12 @@ function turningClock(): { readonly clock: Clock; turn(): Promise<void> } {
 
 interface Scene {
   readonly stack: Stack;
-  /** Lets the controller read once, and waits for that. */
+  /** Lets the controller read once. */
+  turn(): Promise<void>;
+  /** Lets it read once, and waits for that. */
   read(): Promise<void>;
+  /** Arms a fault of the router. */
+  strike(fault: Readonly<Record<string, unknown>>): Promise<void>;
   patch(path: string, body: unknown): Promise<void>;
   /** The lines of the metrics of that name. */
   metrics(name: string): Promise<readonly string[]>;
@@ -52,20 +56,20 @@ async function withScene(options: StackOptions, test: (scene: Scene) => Promise<
   const metrics = async (name: string) =>
     (await (await fetch(`${metricsUrl}/metrics`)).text()).split("\n").filter((line) => line.startsWith(name));
   const time = async () => (await metrics("rds_csi_hardware_timestamp_seconds")).join();
+  const ask = async (method: string, path: string, body: unknown) => {
+    const response = await fetch(stack.simulator.controlUrl + path, { method, body: JSON.stringify(body) });
+    assert.ok(response.ok, await response.text());
+  };
   await test({
     stack,
+    turn,
     async read() {
       const before = await time();
       await turn();
       await eventually(async () => await time() !== before);
     },
-    async patch(path, body) {
-      const response = await fetch(stack.simulator.controlUrl + path, {
-        method: "PATCH",
-        body: JSON.stringify(body),
-      });
-      assert.ok(response.ok, await response.text());
-    },
+    patch: (path, body) => ask("PATCH", path, body),
+    strike: (fault) => ask("POST", "/faults", fault),
     metrics,
     page: async () =>
       (await (await fetch(metricsUrl!)).text()).replace(/<style>.*<\/style>/s, "").replace(/<[^>]*>/g, " ")
@@ -205,6 +209,43 @@ Deno.test("drives are read alike where a router prints numbers as words, and noi
       "critical MemberFailed nvme1 storage-pool",
       "warning DriveWorn nvme2 storage-pool",
     ]);
+  });
+});
+
+Deno.test("an answer about drives that is lost or cut is no refusal of their names", async () => {
+  await withScene({}, async (scene) => {
+    const { stack, turn, read, patch, strike } = scene;
+    await patch("/disks/nvme1", { "critical-warning": ["read-only"] });
+    await patch("/filesystems/storage-pool-fs", { devs: ["storage-pool", "missing"] });
+    await read();
+    const found = [
+      "critical BtrfsDeviceMissing storage-pool storage-pool",
+      "critical DriveReadOnly nvme1 storage-pool",
+    ];
+    assert.deepEqual(await problemsOf(scene), found);
+    const lost = [
+      ...[{ action: "drop-after" }, { action: "truncate", value: 100 }],
+      { action: "truncate", value: "sentinel" },
+    ];
+    const faults = ["percentage-used", "btrfs/filesystem"].flatMap((match) =>
+      lost.map((way) => ({ ...way, match }))
+    );
+    for (const [index, fault] of faults.entries()) {
+      await strike(fault);
+      await turn();
+      const warned = () =>
+        stack.log.filter((line) => line.includes("cannot read the health of drives")).length;
+      await eventually(() => Promise.resolve(warned() === index + 1));
+      assert.deepEqual(await problemsOf(scene), found, JSON.stringify(fault));
+    }
+    const asked = stack.simulator.journal.list().map(({ command }) => command)
+      .filter((command) => command.includes("raid-member-state"));
+    assert.ok(
+      asked.every((command) => command.includes("percentage-used")),
+      "never without the names of SMART",
+    );
+    await read();
+    assert.deepEqual(await problemsOf(scene), found);
   });
 });
 

@@ -190,10 +190,21 @@ export class RouterReader implements HardwareReader {
     return { disks, filesystems: listed && parseFilesystems(listed.frames[0]!), upMs };
   }
 
-  /** Undefined when the router refuses, or its answer is lost. */
+  /**
+   * The answer; undefined when the router refuses. It is not asked again for an answer that was
+   * lost or cut: that is none, and no sign of what the router knows.
+   *
+   * @throws {VolumeError} unavailable when the answer is lost or cut, or the router could not be asked
+   */
   async #askOnce(queries: readonly Fragment[], context: CallContext): Promise<Answer | undefined> {
     const question = { kind: "hardware", key: "hardware", queries, context };
-    return (await this.exchange.exec([], question)).answer;
+    const { answer, refusal } = await this.exchange.exec([], question);
+    if (answer !== undefined || refusal !== undefined) return answer;
+    const { target } = this.#options.session;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot read from the router because its answer was lost: router=${target} what=${question.kind}`,
+    );
   }
 
   /** See `VolumeStore.files()`. */
