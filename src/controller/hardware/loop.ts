@@ -1,8 +1,7 @@
 import { runLimited } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import type { HardwareReading } from "../../volume/model/health/hardware.ts";
 import type { HardwareReader } from "../../volume/ports/hardware.ts";
-import { judgeHardware } from "../../volume/rules/health/hardware.ts";
+import { type HardwareHistory, judgeHardware } from "../../volume/rules/health/hardware.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /** What the loop needs of a controller. */
@@ -28,8 +27,8 @@ export class HardwareLoop {
   readonly #intervalMs: number;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
-  /** The last reading of this run. */
-  #before: HardwareReading | undefined;
+  /** What this run has read so far. */
+  #history: HardwareHistory | undefined;
 
   /** @param intervalMs how often it reads, in milliseconds; 0 never */
   constructor(deps: HardwareLoopDeps, reader: HardwareReader, intervalMs: number) {
@@ -53,7 +52,7 @@ export class HardwareLoop {
   async run(signal: AbortSignal): Promise<void> {
     if (this.#intervalMs === 0) return;
     const { clock, random, hardware, events } = this.#deps;
-    this.#before = undefined;
+    this.#history = undefined;
     let waitMs = firstMs + random.fraction() * spreadMs;
     try {
       while (!signal.aborted) {
@@ -90,8 +89,8 @@ export class HardwareLoop {
     if (upMs !== undefined && upMs < settings.settleMs) {
       return Math.min(this.#intervalMs, settings.settleMs - upMs);
     }
-    const findings = judgeHardware(this.#before, reading);
-    this.#before = reading;
+    const { findings, history } = judgeHardware(reading, this.#history, clock.monotonicMs());
+    this.#history = history;
     hardware.keep(findings);
     events.occurred({ kind: "hardware-read", read: { reading, findings, atMs: clock.now() } });
     return this.#intervalMs;

@@ -70,7 +70,7 @@ Deno.test("HardwareLoop tells each reading with its faults, and at its end that 
   assert.deepEqual([found().at(-1), faults()], [undefined, []]);
 });
 
-Deno.test("HardwareLoop takes what the router refuses to report for unknown", async () => {
+Deno.test("HardwareLoop neither begins nor ends a fault by what the router refuses to report", async () => {
   const { clock, router, faults, found, stop } = scene();
   router.disks = [failed];
   await clock.advance(2 * minute);
@@ -78,8 +78,21 @@ Deno.test("HardwareLoop takes what the router refuses to report for unknown", as
   router.disks = undefined;
   router.upMs = undefined;
   await clock.advance(15 * minute);
-  assert.deepEqual([faults(), found()], [[], ["MemberFailed", ""]]);
+  assert.deepEqual([faults(), found()], [["MemberFailed"], ["MemberFailed", "MemberFailed"]]);
+  router.disks = [{ ...drive, memberFailed: false }];
+  await clock.advance(15 * minute);
+  assert.deepEqual(faults(), []);
   await stop();
+});
+
+Deno.test("HardwareLoop calls a drive hot after 15 minutes, however often it reads", async () => {
+  for (const [intervalMs, reading] of [[minute, 16], [60 * minute, 2]] as const) {
+    const { clock, router, found, stop } = scene(intervalMs);
+    router.disks = [{ ...drive, celsius: 90, limitCelsius: 80 }];
+    await clock.advance(2 * minute + (reading - 1) * intervalMs);
+    assert.equal(found().indexOf("DriveHot"), reading - 1);
+    await stop();
+  }
 });
 
 Deno.test("HardwareLoop keeps what it read while the router cannot be asked, and only for as long as that is fresh", async () => {

@@ -6,16 +6,16 @@ export const freshMs = 2 * 3_600_000;
 
 /** The faults of the router's hardware by the last reading; calls ask nobody. */
 export class HardwareMemory {
-  readonly #clock: Pick<Clock, "now">;
+  readonly #clock: Pick<Clock, "monotonicMs">;
   #last: { readonly findings: readonly HardwareFinding[]; readonly atMs: number } | undefined;
 
-  constructor(clock: Pick<Clock, "now">) {
+  constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
   }
 
   /** Keeps the faults of a reading that was made now. */
   keep(findings: readonly HardwareFinding[]): void {
-    this.#last = { findings, atMs: this.#clock.now() };
+    this.#last = { findings, atMs: this.#clock.monotonicMs() };
   }
 
   /** Forgets them: nobody reads any more. */
@@ -25,7 +25,7 @@ export class HardwareMemory {
 
   /** Whether the last reading is too old to say anything: what was told of it may still be so. */
   get isStale(): boolean {
-    return this.#last !== undefined && this.#clock.now() - this.#last.atMs > freshMs;
+    return this.#last !== undefined && this.#clock.monotonicMs() - this.#last.atMs > freshMs;
   }
 
   /** The critical faults below a pool, by its mount point; none when the last reading is too old. */

@@ -15,7 +15,7 @@ export const drivesCheck: RouterCheck = {
 
 /** One finding for each fault; the state of an array below a mounted pool is that of the pool, which has a check of its own. */
 export function judgeDrives(reading: HardwareReading): Finding[] {
-  const faults = judgeHardware(undefined, reading)
+  const faults = judgeHardware(reading).findings
     .filter(({ reason, pools }) => reason !== "ArrayUnsound" || pools.length === 0);
   return faults.length > 0 ? faults.map(judged) : [fine(drivesName, described(reading))];
 }

@@ -40,14 +40,14 @@ export function parseHardware(frame: string): HardwareDisk[] {
 }
 
 function placeOf(row: Row): Omit<HardwareDisk, "slot"> {
-  const mountPoint = row.find("mount-point")?.replace(/^\/+|\/+$/g, "");
-  const isMounted = flagOf(row, "mounted") === true && mountPoint !== "";
+  const mountPoint = row.find("mount-point")?.replace(/^\/+|\/+$/g, "") || undefined;
+  const isMounted = flagOf(row, "mounted");
   return {
     kind: textOf(row, "type"),
-    model: textOf(row, "model"),
-    serial: textOf(row, "serial"),
+    model: nameOf(row, "model") || undefined,
+    serial: nameOf(row, "serial") || undefined,
     filesystem: nameOf(row, "fs"),
-    mountPoint: isMounted ? mountPoint : undefined,
+    mountPoint: isMounted === false ? "" : isMounted && mountPoint,
     master: nameOf(row, "raid-master"),
     parent: nameOf(row, "parent"),
     state: wordsOf(row, "state")?.join(", "),
@@ -86,14 +86,11 @@ function warningsOf(row: Row): DriveWarning[] | undefined {
  */
 export function parseFilesystems(frame: string): BtrfsFilesystem[] {
   return parseRows(frame, "list of Btrfs file systems").slice(0, maxItems).map((row) => {
-    const devices = devicesOf(row);
-    const missing = flagOf(row, "missing-devs");
-    const isListed = devices?.some(({ slot }) => slot === undefined);
     return {
       uuid: textOf(row, "uuid"),
       label: textOf(row, "label"),
-      devices,
-      missing: missing === true ? true : isListed ?? missing,
+      devices: devicesOf(row),
+      missing: flagOf(row, "missing-devs"),
       activity: [
         ...activityOf(row, "scrub", "scrubbing"),
         ...activityOf(row, "balance", "balancing"),
@@ -105,17 +102,19 @@ export function parseFilesystems(frame: string): BtrfsFilesystem[] {
 
 /** The lists have one entry a device; `missing` stands for a lost one. */
 function devicesOf(row: Row): BtrfsDevice[] | undefined {
-  const names = wordsOf(row, "devs");
-  if (names === undefined) return undefined;
-  const lists = new Map<BtrfsErrorKind, readonly number[]>();
+  const names = partsOf(row, "devs");
+  // A file system without a device is none, and a device without a name unknown.
+  if (names === undefined || names.length === 0 || names.includes("")) return undefined;
+  const lists = new Map<BtrfsErrorKind, readonly (number | undefined)[]>();
   for (const kind of btrfsErrorKinds) {
-    const counts = wordsOf(row, `${kind}-errors`)?.map((word) => wholeNumber(word, 0));
-    const known = counts?.filter((count) => count !== undefined);
-    if (known !== undefined && known.length === names.length) lists.set(kind, known);
+    const counts = partsOf(row, `${kind}-errors`)?.map((word) => wholeNumber(word, 0));
+    if (counts?.length === names.length) lists.set(kind, counts);
   }
   return names.map((name, at) => ({
     slot: name === "missing" ? undefined : name,
-    errors: Object.fromEntries([...lists].map(([kind, counts]) => [kind, counts[at]!])),
+    errors: Object.fromEntries(
+      [...lists].flatMap(([kind, counts]) => counts[at] === undefined ? [] : [[kind, counts[at]]]),
+    ),
   }));
 }
 
@@ -132,10 +131,10 @@ function textOf(row: Row, key: string): string | undefined {
   return text === "" ? undefined : text;
 }
 
-/** A name where "none" and "-" stand for none. */
+/** A name, or "" where the router says that there is none; undefined where that is unknown. */
 function nameOf(row: Row, key: string): string | undefined {
-  const text = textOf(row, key);
-  return text === "none" || text === "-" ? undefined : text;
+  const text = row.find(key)?.trim();
+  return text === "" || text === "none" || text === "-" ? "" : textOf(row, key);
 }
 
 function flagOf(row: Row, key: string): boolean | undefined {
@@ -150,8 +149,13 @@ function flagOf(row: Row, key: string): boolean | undefined {
   );
 }
 
-/** The parts of a list, of a text with commas or semicolons, or a number alone. */
+/** The parts of a list that are not empty. */
 function wordsOf(row: Row, key: string): string[] | undefined {
+  return partsOf(row, key)?.filter((word) => word !== "");
+}
+
+/** The parts of a list, of a text with commas or semicolons, or a number alone. */
+function partsOf(row: Row, key: string): string[] | undefined {
   return row.findAny(key, (value) => {
     const parts = Array.isArray(value) ? value : typeof value === "string" ? value.split(/[,;]/) : [value];
     const words = parts.map((part) =>
@@ -162,7 +166,7 @@ function wordsOf(row: Row, key: string): string[] | undefined {
         : undefined
     );
     const known = words.filter((word) => word !== undefined);
-    return known.length < words.length ? undefined : known.filter((word) => word !== "").slice(0, maxItems);
+    return known.length < words.length ? undefined : known.slice(0, maxItems);
   });
 }
 

@@ -21,7 +21,7 @@ Deno.test("parseHardware() reads a drive with what it reports of itself", () => 
     ...{ "available-spare": 98, "available-spare-threshold": 10, "percentage-used": 7 },
   };
   assert.deepEqual(diskOf(row), {
-    ...{ slot: "nvme1", kind: "hardware", model: "SAMSUNG", serial: "S7", master: "pool" },
+    ...{ slot: "nvme1", kind: "hardware", model: "SAMSUNG", serial: "S7", filesystem: "", master: "pool" },
     ...{ memberFailed: false, memberState: "0:in_sync", ioErrors: 3, celsius: 41, limitCelsius: 82 },
     ...{ warnings: ["read-only"], sparePercent: 98, spareLimitPercent: 10, usedPercent: 7 },
   });
@@ -46,8 +46,10 @@ Deno.test("parseHardware() reads an array with its mount", () => {
   };
   assert.deepEqual(diskOf(row), array);
   assert.deepEqual(diskOf({ ...row, state: "clean, sync:repair" }), array);
-  const { mountPoint: _, ...unmounted } = array;
-  assert.deepEqual(diskOf({ ...row, mounted: false }), unmounted);
+  const { mountPoint: _, ...unknown } = array;
+  assert.deepEqual(diskOf({ ...row, mounted: false }), { ...array, mountPoint: "" });
+  assert.deepEqual(diskOf({ ...row, mounted: undefined }), unknown);
+  assert.deepEqual(diskOf({ ...row, "mount-point": undefined }), unknown);
 });
 
 /** Values that are unknown, by the property. */
@@ -72,6 +74,13 @@ Deno.test("parseHardware() takes what is absent, of another type or out of range
     for (const value of values) {
       assert.deepEqual(diskOf({ [key]: value }), { slot: "nvme1" }, `${key}=${value}`);
     }
+  }
+});
+
+Deno.test("parseHardware() knows what a disk has not, and takes no placeholder for a name", () => {
+  for (const none of ["none", "-", ""]) {
+    const row = { fs: none, "raid-master": none, parent: none, model: none, serial: none };
+    assert.deepEqual(diskOf(row), { slot: "nvme1", filesystem: "", master: "", parent: "" });
   }
 });
 
@@ -120,17 +129,28 @@ Deno.test("parseFilesystems() reads each device with its errors, and the lost on
   assert.deepEqual(single.devices, [{ slot: "pool", errors: { write: 5 } }]);
 });
 
-Deno.test("parseFilesystems() knows that a device is missing by either sign, and else nothing", () => {
-  const cases: readonly (readonly [Record<string, unknown>, boolean | undefined])[] = [
-    [{}, undefined],
-    [{ devs: 5n.toString() }, false],
-    [{ devs: ["a", "b"] }, false],
-    [{ devs: ["a", "missing"] }, true],
-    [{ devs: ["a", "missing"], "missing-devs": false }, true],
-    [{ "missing-devs": "yes" }, true],
-    [{ "missing-devs": false }, false],
-    [{ "missing-devs": 3 }, undefined],
-    [{ "missing-devs": "x", devs: true }, undefined],
+Deno.test("parseFilesystems() takes a list in which an item is unknown for unknown", () => {
+  for (const devs of [[], "", ["a", ""], "a,,b", ["a", true], true, null, { a: 1 }]) {
+    assert.equal(filesystemOf({ devs }).devices, undefined, JSON.stringify(devs));
+  }
+  const counted = [["1", "", "3"], "1,,3", [1], ["x", -1], "", "1,2,3"];
+  for (const errors of counted) {
+    const { devices } = filesystemOf({ devs: ["a", "b"], "write-errors": errors });
+    assert.deepEqual(devices!.map((device) => device.errors), [{}, {}], JSON.stringify(errors));
+  }
+  const named = filesystemOf({ devs: ["a,b", 'c"d'], "write-errors": [1, 2] });
+  assert.deepEqual(named.devices, [{ slot: "a,b", errors: { write: 1 } }, {
+    slot: 'c"d',
+    errors: { write: 2 },
+  }]);
+});
+
+Deno.test("parseFilesystems() reads whether a device is missing", () => {
+  const cases: readonly (readonly [unknown, boolean | undefined])[] = [
+    ...[["yes", true], [true, true], [false, false], ["no", false]] as const,
+    ...[[3, undefined], ["x", undefined], [undefined, undefined]] as const,
   ];
-  for (const [row, missing] of cases) assert.equal(filesystemOf(row).missing, missing, JSON.stringify(row));
+  for (const [value, missing] of cases) {
+    assert.equal(filesystemOf({ "missing-devs": value }).missing, missing, String(value));
+  }
 });

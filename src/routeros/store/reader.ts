@@ -183,10 +183,14 @@ export class RouterReader implements HardwareReader {
       await this.#askOnce([arraysQuery, resourceQuery], aside);
     const disks = answer && parseHardware(answer.frames[0]!);
     const upMs = answer && this.readResource(answer);
-    const hasBtrfs =
-      disks?.some(({ filesystem, mountPoint }) => filesystem === "btrfs" && mountPoint !== undefined) ??
-        this.#pools.some(({ filesystem }) => filesystem === "btrfs");
-    const listed = hasBtrfs ? await this.#askOnce([filesystemsQuery], aside) : undefined;
+    // One that lacks a device may not be mounted after a boot.
+    const hasBtrfs = disks?.some(({ filesystem }) => filesystem === "btrfs") ??
+      this.#pools.some(({ filesystem }) => filesystem === "btrfs");
+    if (!hasBtrfs) {
+      const hasNone = disks?.every(({ filesystem }) => filesystem !== undefined);
+      return { disks, filesystems: hasNone ? [] : undefined, upMs };
+    }
+    const listed = await this.#askOnce([filesystemsQuery], aside);
     return { disks, filesystems: listed && parseFilesystems(listed.frames[0]!), upMs };
   }
 

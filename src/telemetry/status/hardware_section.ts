@@ -7,9 +7,12 @@ export function hardwareBlock(read: JudgedHardware | undefined, nowMs: number): 
   if (read === undefined) return undefined;
   const { reading, findings, atMs } = read;
   const { disks } = reading;
+  // Their drives were listed when the fault was seen.
+  const unlisted = findings.filter(({ slot }) => !disks?.some((disk) => disk.slot === slot));
+  const slots = new Map(unlisted.map(({ slot, model, serial }) => [slot, { slot, model, serial }]));
   return markup`<h3>Arrays and drives <small>read ${ago(atMs, nowMs)}</small></h3>
 ${
-    table<HardwareDisk>(disks ?? [], [
+    table<HardwareDisk>([...disks ?? [], ...slots.values()], [
       { head: "Slot", form: "id", cell: ({ slot }) => slot },
       { head: "Model", cell: ({ model, serial }) => markup`${model} <small>${serial}</small>` },
       { head: "Pool", cell: ({ slot }) => poolsOn(reading, slot).join(", ") },
@@ -31,7 +34,7 @@ function stateOf(
   { slot, state, memberState, mountPoint }: HardwareDisk,
   { reading }: JudgedHardware,
 ): string {
-  const activity = mountPoint === undefined ? [] : (reading.filesystems ?? [])
+  const activity = !mountPoint ? [] : (reading.filesystems ?? [])
     .filter(({ devices = [] }) => devices.some((device) => device.slot === slot))
     .flatMap((filesystem) => filesystem.activity);
   return [state ?? memberState ?? "", ...activity].filter((part) => part !== "").join(", ");

@@ -20,13 +20,13 @@ export interface HardwareDisk {
   readonly kind?: string | undefined;
   readonly model?: string | undefined;
   readonly serial?: string | undefined;
-  /** Its file system, if RouterOS recognises one. */
+  /** Its file system; "" where RouterOS recognises none. */
   readonly filesystem?: string | undefined;
-  /** Where its file system is mounted, without slashes. */
+  /** Where its file system is mounted, without slashes; "" where it is not. */
   readonly mountPoint?: string | undefined;
-  /** Slot of the array that it is a member of. */
+  /** Slot of the array that it is a member of; "" for none. */
   readonly master?: string | undefined;
-  /** Slot of the drive that it is a partition of. */
+  /** Slot of the drive that it is a partition of; "" for none. */
   readonly parent?: string | undefined;
   /** The router's text of an array, see `parseArrayState()`. */
   readonly state?: string | undefined;
@@ -68,7 +68,7 @@ export interface BtrfsFilesystem {
   readonly label?: string | undefined;
   /** In the router's order; undefined where the router does not name them. */
   readonly devices?: readonly BtrfsDevice[] | undefined;
-  /** Whether a device is missing. */
+  /** Whether the router says that a device is missing, be it in the list or not. */
   readonly missing?: boolean | undefined;
   /** What it does besides serving, in the router's words, such as `scrub running`. */
   readonly activity: readonly string[];
@@ -102,7 +102,7 @@ export interface HardwareFinding {
   readonly reason: HardwareReason;
   /** With a critical one the volumes on its pools are degraded. */
   readonly severity: "critical" | "warning";
-  /** Slot of the array or drive; the mounted disk of a Btrfs file system with a lost device. */
+  /** Slot of the array or drive; the first known disk of a Btrfs file system with a lost device. */
   readonly slot: string;
   readonly model?: string | undefined;
   readonly serial?: string | undefined;

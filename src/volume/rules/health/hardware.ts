@@ -1,174 +1,223 @@
 import {
-  type BtrfsDevice,
   btrfsErrorKinds,
   type BtrfsFilesystem,
   type HardwareDisk,
   type HardwareFinding,
   type HardwareReading,
 } from "../../model/health/hardware.ts";
-import { parseArrayState } from "../array_state.ts";
+import { type CounterKind, countOf, type Sign, signs, type Subject } from "./hardware_signs.ts";
 
-/** A finding before the disk is added that it is about. */
-type Fault = Pick<HardwareFinding, "reason" | "severity" | "message">;
-
-/**
- * The faults of arrays, drives and Btrfs file systems in a reading. An unknown value is never one: the fewer values there
- * are, the fewer faults. Only a drive's own limits count.
- *
- * @param before the reading before this one: by it an error counter has risen, and a drive stays hot
- */
-export function judgeHardware(
-  before: HardwareReading | undefined,
-  now: HardwareReading,
-): readonly HardwareFinding[] {
-  const disks = now.disks ?? [];
-  return [
-    ...disks.flatMap((disk) => about(now, disk, diskFaults(disk, sameDrive(before, disk)))),
-    ...(now.filesystems ?? []).flatMap((filesystem) => filesystemFindings(before, now, filesystem)),
-  ];
+/** What the readings so far leave to the next: its unknown values neither begin nor end a fault. */
+export interface HardwareHistory {
+  readonly seen: readonly SeenSign[];
+  /** The last reading, with the place and the names of each disk as they were known last. */
+  readonly placed: HardwareReading;
+  /** Counters as they were known last, by whose they are. */
+  readonly counters: ReadonlyMap<string, ReadonlyMap<CounterKind, number>>;
 }
 
-/** Where a volume has a file system of that label, its user may have written it: only one with a known disk counts. */
-function filesystemFindings(
-  before: HardwareReading | undefined,
-  now: HardwareReading,
-  filesystem: BtrfsFilesystem,
-): HardwareFinding[] {
-  const { devices = [], label } = filesystem;
-  const named = disksOf(now, filesystem);
-  const first = named.find(({ mountPoint }) => mountPoint !== undefined) ?? named[0];
-  if (first === undefined) return [];
-  const name = label === undefined ? "" : ` with the label ${label}`;
-  const message = `a device of the Btrfs file system${name} on ${described(first)} is missing`;
-  const lost: Fault = { reason: "BtrfsDeviceMissing", severity: "critical", message };
+/** A sign that was there when the values that tell were known last. */
+interface SeenSign {
+  readonly sign: Sign;
+  /** The file system that it is of, or that its disk is a device of. */
+  readonly uuid: string | undefined;
+  /** The serial number of its disk in that reading. */
+  readonly serial: string | undefined;
+  /** Since when every reading has shown it, in monotonic milliseconds. */
+  readonly sinceMs: number;
+  /** Whether that was long enough. */
+  readonly isFault: boolean;
+  readonly finding: HardwareFinding;
+}
+
+const nothingSeen: HardwareHistory = { seen: [], placed: {}, counters: new Map() };
+
+/**
+ * The faults of arrays, drives and Btrfs file systems by a reading. An unknown value begins none: the fewer values there are,
+ * the fewer faults begin. Nor does it end one, which lasts until the router reports that it is over, or that the disk is
+ * gone or another one.
+ *
+ * @param history what the reading before has left @default {none}
+ * @param atMs when the reading was made, in monotonic milliseconds
+ */
+export function judgeHardware(
+  reading: HardwareReading,
+  history: HardwareHistory = nothingSeen,
+  atMs = 0,
+): { readonly findings: readonly HardwareFinding[]; readonly history: HardwareHistory } {
+  const placed = withKnownPlaces(reading, history.placed);
+  const subjects = subjectsOf(reading, history);
+  const fresh = subjects.flatMap((subject) =>
+    signs.filter((sign) => isOf(sign, subject) && sign.is(subject) === true)
+      .map((sign) => seenNow(sign, subject, placed, history, atMs))
+  );
+  const kept = history.seen.filter((old) =>
+    old.isFault && !fresh.some((one) => one.sign === old.sign && mayContinue(one, old)) &&
+    !isOver(old, reading, subjects)
+  );
+  const seen = [...fresh, ...kept];
+  return {
+    findings: together(seen.filter(({ isFault }) => isFault).map(({ finding }) => finding)),
+    history: { seen, placed, counters: countersOf(subjects, history) },
+  };
+}
+
+/** What has signs: each disk, each file system at one of its disks, and each of its disks as a device. */
+function subjectsOf(reading: HardwareReading, { counters }: HardwareHistory): Subject[] {
+  const { disks = [], filesystems = [] } = reading;
+  const before = (key: string | undefined) => key === undefined ? undefined : counters.get(key) ?? new Map();
   return [
-    ...filesystem.missing === true ? about(now, first, [lost]) : [],
-    ...named.flatMap((disk) => {
-      const device = devices.find(({ slot }) => slot === disk.slot)!;
-      return about(now, disk, btrfsErrorFaults(disk, sameDevice(before, filesystem, disk), device));
+    ...disks.map((disk) => ({ disk, before: before(ownerOf({ disk })) })),
+    ...filesystems.flatMap((filesystem) => {
+      // Where a volume has a file system, its user may have written it: only one with a known disk counts.
+      const named = disksOf(reading, filesystem);
+      const [first] = named;
+      return [
+        ...first === undefined ? [] : [{ disk: first, filesystem, before: undefined }],
+        ...named.map((disk) => {
+          const device = filesystem.devices!.find(({ slot }) => slot === disk.slot)!;
+          return { disk, filesystem, device, before: before(ownerOf({ disk, filesystem })) };
+        }),
+      ];
     }),
   ];
 }
 
-function diskFaults(disk: HardwareDisk, before: HardwareDisk | undefined): Fault[] {
-  return [...arrayFaults(disk), ...warningFaults(disk), ...wearFaults(disk), ...changeFaults(before, disk)];
+function isOf({ of }: Sign, { filesystem, device }: Subject): boolean {
+  return of === (device !== undefined ? "device" : filesystem !== undefined ? "filesystem" : "disk");
 }
 
-function arrayFaults(disk: HardwareDisk): Fault[] {
-  const { kind, state, memberFailed, memberState, master } = disk;
-  const isUnsound = kind === "raid" && state !== undefined && !parseArrayState(state).sound;
-  const isFailed = memberFailed === true || /\bfaulty\b/.test(memberState ?? "");
-  const of = master === undefined ? "its array" : `the array ${master}`;
-  return [
-    ...fault(isUnsound, "ArrayUnsound", "critical", `the array ${described(disk)} is ${state}`),
-    ...fault(isFailed, "MemberFailed", "critical", `${described(disk)} has failed as a member of ${of}`),
-  ];
+/** Whose counters they are: without a serial number the drive in a slot may be another one. */
+function ownerOf({ disk: { slot, serial }, filesystem }: Pick<Subject, "disk" | "filesystem">) {
+  const id = filesystem === undefined ? serial : filesystem.uuid;
+  return id === undefined ? undefined : JSON.stringify([filesystem === undefined, slot, id]);
 }
 
-function warningFaults(disk: HardwareDisk): Fault[] {
-  const { warnings = [] } = disk;
-  const name = described(disk);
-  const unreliable = warnings.includes("reliability-degraded");
-  const readOnly = warnings.includes("read-only");
-  // Those of spare blocks and temperature have a reason of their own.
-  const others = warnings.filter((one) => one === "volatile-backup-failed");
-  return [
-    ...fault(unreliable, "DriveUnreliable", "critical", `${name} says that it is not reliable any more`),
-    ...fault(readOnly, "DriveReadOnly", "critical", `${name} takes no writes any more`),
-    ...fault(others.length > 0, "DriveWarning", "warning", `${name} warns of ${others.join(", ")}`),
-  ];
+function countersOf(subjects: readonly Subject[], { counters }: HardwareHistory) {
+  const known = new Map(counters);
+  for (const subject of subjects) {
+    const key = ownerOf(subject);
+    if (key === undefined || subject.before === undefined) continue;
+    const counts = new Map(subject.before);
+    for (const kind of ["io", ...btrfsErrorKinds] as const) {
+      const count = countOf(subject, kind);
+      if (count !== undefined) counts.set(kind, count);
+    }
+    known.set(key, counts);
+  }
+  return known;
 }
 
-function wearFaults(disk: HardwareDisk): Fault[] {
-  const { sparePercent, spareLimitPercent, usedPercent, warnings = [] } = disk;
-  const name = described(disk);
-  const isKnown = sparePercent !== undefined && spareLimitPercent !== undefined;
-  const isSpareLow = isKnown && sparePercent <= spareLimitPercent || warnings.includes("spare-space");
-  const left = isKnown ? `: ${sparePercent} % are left, its limit is ${spareLimitPercent} %` : "";
-  const isWorn = usedPercent !== undefined && usedPercent >= 100;
-  return [
-    ...fault(isSpareLow, "DriveSpareLow", "warning", `${name} runs out of spare blocks${left}`),
-    ...fault(isWorn, "DriveWorn", "warning", `${name} has used ${usedPercent} % of its expected life`),
-  ];
+/** A sign that the reading shows, which may be one that was there before. */
+function seenNow(
+  sign: Sign,
+  subject: Subject,
+  placed: HardwareReading,
+  { seen }: HardwareHistory,
+  atMs: number,
+): SeenSign {
+  const uuid = subject.filesystem?.uuid;
+  const { disk: { slot, serial } } = subject;
+  const { model, serial: known } = placed.disks!.find((disk) => disk.slot === slot)!;
+  const message = sign.says(subject, described({ slot, model, serial: known }));
+  const { reason, severity, lastsMs = 0 } = sign;
+  const pools = poolsOn(placed, slot);
+  const finding = { reason, severity, slot, model, serial: known, pools, message };
+  const before = seen.filter((old) => old.sign === sign && mayContinue({ uuid, finding }, old));
+  const same = before.find((old) => serial !== undefined && old.serial === serial);
+  const sinceMs = same?.sinceMs ?? atMs;
+  const isFault = atMs - sinceMs >= lastsMs || before.some((old) => old.isFault);
+  return { sign, uuid: uuid ?? before[0]?.uuid, serial, sinceMs, isFault, finding };
 }
 
-/** A single hot reading may be a burst of writes. */
-function changeFaults(before: HardwareDisk | undefined, disk: HardwareDisk): Fault[] {
-  if (before === undefined) return [];
-  const { celsius, limitCelsius } = disk;
-  const name = described(disk);
-  const limit = limitCelsius === undefined ? "" : `, its own limit is ${limitCelsius} °C`;
-  const at = celsius === undefined ? "" : `: ${celsius} °C${limit}`;
-  const isHotter = isHot(before) && isHot(disk);
-  const rise = riseOf(before.ioErrors, disk.ioErrors);
-  return [
-    ...fault(isHotter, "DriveHot", "warning", `${name} is too hot${at}`),
-    ...fault(rise > 0, "ErrorsRose", "warning", `${name} had ${rise} more errors of reads and writes`),
-  ];
+/** Whether two signs may be of the same disk, or the same file system. */
+function mayContinue(
+  now: Pick<SeenSign, "uuid" | "finding">,
+  old: Pick<SeenSign, "sign" | "uuid" | "finding">,
+): boolean {
+  if (old.sign.of !== "disk" && areOther(now.uuid, old.uuid)) return false;
+  const isSameOne = now.uuid !== undefined && now.uuid === old.uuid;
+  return old.sign.of === "filesystem" && isSameOne || isMaybeSame(now.finding, old.finding);
 }
 
-function isHot({ celsius, limitCelsius, warnings = [] }: HardwareDisk): boolean {
-  const isAbove = celsius !== undefined && limitCelsius !== undefined && celsius > limitCelsius;
-  return isAbove || warnings.includes("temperature");
+/** Whether a reading says that a sign is not there any more. */
+function isOver(
+  { sign, uuid, finding }: SeenSign,
+  { disks, filesystems }: HardwareReading,
+  subjects: readonly Subject[],
+): boolean {
+  if (disks?.every((disk) => !isMaybeSame(disk, finding))) return true;
+  if (sign.of === "disk") {
+    return subjects.some((subject) =>
+      isOf(sign, subject) && subject.disk.slot === finding.slot && sign.is(subject) === false
+    );
+  }
+  const among = filesystems?.filter((one) =>
+    !areOther(one.uuid, uuid) && (one.uuid !== undefined && uuid !== undefined ||
+      (one.devices?.some(({ slot }) => slot === finding.slot) ?? true))
+  );
+  return among?.every((filesystem) => {
+    const device = filesystem.devices?.find(({ slot }) => slot === finding.slot);
+    if (sign.of === "device" && device === undefined) return filesystem.devices !== undefined;
+    const disk = { slot: finding.slot };
+    const found = subjects.find((one) => one.filesystem === filesystem && isOf(sign, one));
+    return sign.is(found ?? { disk, filesystem, device, before: undefined }) === false;
+  }) ?? false;
 }
 
-function btrfsErrorFaults(disk: HardwareDisk, before: BtrfsDevice | undefined, now: BtrfsDevice): Fault[] {
-  const rises = btrfsErrorKinds.flatMap((kind) => {
-    const rise = riseOf(before?.errors[kind], now.errors[kind]);
-    return rise > 0 ? [`${rise} ${kind}`] : [];
-  });
-  const message = `${described(disk)} had more errors, which Btrfs counts: ${rises.join(", ")}`;
-  return fault(rises.length > 0, "ErrorsRose", "warning", message);
+function areOther(one: string | undefined, other: string | undefined): boolean {
+  return one !== undefined && other !== undefined && one !== other;
 }
 
-/** Counters begin anew after a boot, and a person may reset them. */
-function riseOf(before: number | undefined, now: number | undefined): number {
-  return before === undefined || now === undefined ? 0 : Math.max(0, now - before);
+type Named = Pick<HardwareDisk, "slot" | "model" | "serial">;
+
+/** Whether what is in a slot may be what was in it before. */
+function isMaybeSame(now: Named, before: Named): boolean {
+  return now.slot === before.slot && !areOther(now.serial, before.serial) &&
+    !areOther(now.model, before.model);
 }
 
-function fault(
-  is: boolean,
-  reason: Fault["reason"],
-  severity: Fault["severity"],
-  message: string,
-): Fault[] {
-  return is ? [{ reason, severity, message }] : [];
+/** A reading with places and names as they were known last: so that a fault stays that of the same drive, and of its pools. */
+function withKnownPlaces(reading: HardwareReading, before: HardwareReading): HardwareReading {
+  const { disks = before.disks, filesystems = before.filesystems } = reading;
+  return {
+    disks: disks?.map((disk) => withKnownPlace(disk, before)),
+    filesystems: filesystems?.map((filesystem) => {
+      const known = before.filesystems?.find(({ uuid }) => uuid !== undefined && uuid === filesystem.uuid);
+      return { ...filesystem, devices: filesystem.devices ?? known?.devices };
+    }),
+  };
 }
 
-function about(reading: HardwareReading, disk: HardwareDisk, faults: readonly Fault[]): HardwareFinding[] {
-  if (faults.length === 0) return [];
-  const { slot, model, serial } = disk;
-  const pools = poolsOn(reading, slot);
-  return faults.map((one) => ({ ...one, slot, model, serial, pools }));
+function withKnownPlace(disk: HardwareDisk, before: HardwareReading): HardwareDisk {
+  const known = before.disks?.find((one) => isMaybeSame(disk, one));
+  if (known === undefined) return disk;
+  return {
+    ...disk,
+    model: disk.model ?? known.model,
+    serial: disk.serial ?? known.serial,
+    mountPoint: disk.mountPoint ?? known.mountPoint,
+    master: disk.master ?? known.master,
+    parent: disk.parent ?? known.parent,
+  };
+}
+
+/** One finding for each fault of a disk, whatever number of signs it has. */
+function together(findings: readonly HardwareFinding[]): HardwareFinding[] {
+  const faults = Map.groupBy(findings, ({ reason, slot }) => JSON.stringify([reason, slot]));
+  return [...faults.values()].map((all) => ({
+    ...all[0]!,
+    message: [...new Set(all.map(({ message }) => message))].join("; "),
+  }));
 }
 
 /** Slot, model and serial number, as far as they are known. */
-export function described({ slot, model, serial }: HardwareDisk): string {
+export function described({ slot, model, serial }: Named): string {
   const parts = [
     ...model === undefined ? [] : [model],
     ...serial === undefined ? [] : [`serial ${serial}`],
   ];
   return parts.length === 0 ? slot : `${slot} (${parts.join(", ")})`;
-}
-
-/** The same drive in the reading before: one without a serial number could be another one in its slot. */
-function sameDrive(
-  before: HardwareReading | undefined,
-  { slot, serial }: HardwareDisk,
-): HardwareDisk | undefined {
-  if (serial === undefined) return undefined;
-  return before?.disks?.find((disk) => disk.slot === slot && disk.serial === serial);
-}
-
-/** The same device of the same file system in the reading before. */
-function sameDevice(
-  before: HardwareReading | undefined,
-  { uuid }: BtrfsFilesystem,
-  disk: HardwareDisk,
-): BtrfsDevice | undefined {
-  if (uuid === undefined) return undefined;
-  const filesystem = before?.filesystems?.find((one) => one.uuid === uuid);
-  return filesystem?.devices?.find(({ slot }) => slot === disk.slot);
 }
 
 /** The disks of a file system that are not backed by a file. */
@@ -187,10 +236,10 @@ export function poolsOn(reading: HardwareReading, from: string): readonly string
     const beside = filesystems.map((one) => disksOf(reading, one).map((disk) => disk.slot))
       .filter((slots) => slots.includes(slot));
     rest.push(
-      ...disks.filter((disk) => disk.slot === slot).flatMap(({ master }) => master ?? []),
+      ...disks.filter((disk) => disk.slot === slot).flatMap(({ master }) => master || []),
       ...disks.filter(({ parent }) => parent === slot).map((disk) => disk.slot),
       ...beside.flat(),
     );
   }
-  return disks.flatMap(({ slot, mountPoint }) => seen.has(slot) ? mountPoint ?? [] : []);
+  return disks.flatMap(({ slot, mountPoint }) => seen.has(slot) && mountPoint ? mountPoint : []);
 }

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
-import type { BtrfsFilesystem, HardwareDisk, HardwareReading } from "../../model/health/hardware.ts";
-import { judgeHardware } from "./hardware.ts";
+import {
+  type BtrfsFilesystem,
+  type HardwareDisk,
+  type HardwareReading,
+  hardwareReasons,
+} from "../../model/health/hardware.ts";
+import { type HardwareHistory, judgeHardware } from "./hardware.ts";
 import { SeededRandom } from "../../../../tests/fakes/random.ts";
 
 const drive: HardwareDisk = {
@@ -34,8 +39,25 @@ function withFilesystem(change: Partial<BtrfsFilesystem>): HardwareReading {
   return { ...sound, filesystems: [{ ...filesystem, ...change }] };
 }
 
+const minute = 60_000;
+
+/** What is found in the last of several readings, 15 minutes apart. */
+function foundIn(...readings: readonly HardwareReading[]) {
+  let history: HardwareHistory | undefined;
+  return readings.map((reading, index) => {
+    const judged = judgeHardware(reading, history, index * 15 * minute);
+    history = judged.history;
+    return judged.findings;
+  }).at(-1)!;
+}
+
+function keysOf(findings: ReturnType<typeof foundIn>): string[] {
+  return findings.map(({ severity, reason, slot }) => `${severity} ${reason} ${slot}`);
+}
+
 const hot = withDrive({ celsius: 81 });
 const oneLost = { missing: true, devices: [...filesystem.devices!, { slot: undefined, errors: {} }] };
+const outside = { master: "", memberFailed: undefined, memberState: undefined };
 const errors = [{ slot: "pool", errors: { write: 4, corruption: 1 } }];
 
 /** A fault, the readings before and now, and what is found. */
@@ -84,6 +106,29 @@ const cases: readonly (readonly [string, HardwareReading | undefined, HardwareRe
     ["a Btrfs device is lost", undefined, withFilesystem(oneLost), ["critical BtrfsDeviceMissing pool"]],
     ["Btrfs counts errors", sound, withFilesystem({ devices: errors }), ["warning ErrorsRose pool"]],
     ["Btrfs counts errors from the beginning", undefined, withFilesystem({ devices: errors }), []],
+    ["a Btrfs device is lost, and the router says only that", undefined, withFilesystem({ missing: true }), [
+      "critical BtrfsDeviceMissing pool",
+    ]],
+    [
+      "a Btrfs device is lost, and the router only lists it so",
+      undefined,
+      withFilesystem({ ...oneLost, missing: false }),
+      [
+        "critical BtrfsDeviceMissing pool",
+      ],
+    ],
+    [
+      "a drive was taken out of its array, and stays",
+      withDrive({ memberFailed: true }),
+      withDrive(outside),
+      [],
+    ],
+    [
+      "an array was replaced by a disk",
+      withArray({ state: "degraded" }),
+      withArray({ kind: "hardware" }),
+      [],
+    ],
     ["another file system", sound, withFilesystem({ devices: errors, uuid: "v" }), []],
     [
       "a file system in a volume lacks a device",
@@ -97,17 +142,16 @@ const cases: readonly (readonly [string, HardwareReading | undefined, HardwareRe
 
 for (const [name, before, now, expected] of cases) {
   Deno.test(`judgeHardware(): ${name}`, () => {
-    const found = judgeHardware(before, now);
-    assert.deepEqual(found.map(({ severity, reason, slot }) => `${severity} ${reason} ${slot}`), expected);
+    const found = before === undefined ? foundIn(now) : foundIn(before, now);
+    assert.deepEqual(keysOf(found), expected);
     for (const { pools } of found) assert.deepEqual(pools, ["pool"]);
   });
 }
 
 Deno.test("judgeHardware() names a drive by its slot, model and serial number", () => {
-  const [found] = judgeHardware(undefined, withDrive({ usedPercent: 104 }));
+  const [found] = foundIn(withDrive({ usedPercent: 104 }));
   assert.equal(found!.message, "nvme1 (SAMSUNG, serial S1) has used 104 % of its expected life");
-  const [bare] = judgeHardware(
-    undefined,
+  const [bare] = foundIn(
     withDrive({ usedPercent: 104, model: undefined, serial: undefined }),
   );
   assert.equal(bare!.message, "nvme1 has used 104 % of its expected life");
@@ -124,7 +168,7 @@ Deno.test("judgeHardware() finds the pools on a drive through mirrors, partition
     { slot: "nvme4", warnings: ["read-only"] },
   ];
   const devices = ["nvme2-part1", "nvme3"].map((slot) => ({ slot, errors: {} }));
-  const found = judgeHardware(undefined, { disks, filesystems: [{ devices, activity: [] }] });
+  const found = foundIn({ disks, filesystems: [{ devices, activity: [] }] });
   assert.deepEqual(found.map(({ slot, pools }) => [slot, ...pools]), [
     ["nvme1", "one"],
     ["nvme2", "two"],
@@ -132,44 +176,204 @@ Deno.test("judgeHardware() finds the pools on a drive through mirrors, partition
   ]);
 });
 
-/** A value with some of its parts taken away, at any depth. */
-function thinned(value: unknown, random: SeededRandom): unknown {
-  if (Array.isArray(value)) {
-    return value.filter(() => random.fraction() < 0.9).map((item) => thinned(item, random));
-  }
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).filter(([key]) =>
-      key === "slot" || key === "errors" || key === "activity" || random.fraction() < 0.8
-    )
-      .map(([key, part]) => [key, thinned(part, random)]),
-  );
+/** Faults, each with the reading that shows it, and others in which it is unknown. */
+const faults: readonly (readonly [string, HardwareReading, readonly HardwareReading[]])[] = [
+  ["critical ArrayUnsound pool", withArray({ state: "degraded" }), [
+    withArray({ state: undefined }),
+    withArray({ kind: undefined }),
+  ]],
+  ["critical MemberFailed nvme1", withDrive({ memberFailed: true }), [
+    withDrive({ memberFailed: undefined }),
+  ]],
+  ["critical MemberFailed nvme1", withDrive({ memberState: "0:faulty" }), [
+    withDrive({ memberState: undefined }),
+  ]],
+  ["critical DriveReadOnly nvme1", withDrive({ warnings: ["read-only"] }), [
+    withDrive({ warnings: undefined }),
+    withDrive({ warnings: undefined, serial: undefined, model: undefined, master: undefined }),
+    { disks: [{ slot: "nvme1" }] },
+    { ...sound, disks: undefined },
+    {},
+  ]],
+  ["warning DriveSpareLow nvme1", withDrive({ sparePercent: 10 }), [
+    withDrive({ sparePercent: undefined }),
+    withDrive({ spareLimitPercent: undefined }),
+  ]],
+  ["warning DriveSpareLow nvme1", withDrive({ warnings: ["spare-space"] }), [
+    withDrive({ warnings: undefined }),
+  ]],
+  ["warning DriveWorn nvme1", withDrive({ usedPercent: 100 }), [withDrive({ usedPercent: undefined })]],
+  ["warning DriveHot nvme1", hot, [
+    withDrive({ celsius: undefined }),
+    withDrive({ limitCelsius: undefined }),
+  ]],
+  ["warning ErrorsRose nvme1", withDrive({ ioErrors: 5 }), [
+    withDrive({ ioErrors: undefined }),
+    withDrive({ ioErrors: 5, serial: undefined }),
+  ]],
+  ["critical BtrfsDeviceMissing pool", withFilesystem(oneLost), [
+    withFilesystem({ missing: undefined, devices: undefined }),
+    withFilesystem({ missing: undefined, devices: undefined, uuid: undefined }),
+    { ...sound, filesystems: undefined },
+  ]],
+  ["warning ErrorsRose pool", withFilesystem({ devices: errors }), [
+    withFilesystem({ devices: undefined }),
+    withFilesystem({ devices: errors, uuid: undefined }),
+    withFilesystem({ devices: [{ slot: "pool", errors: {} }] }),
+    { ...sound, filesystems: undefined },
+  ]],
+];
+
+for (const [key, shown, unknown] of faults) {
+  Deno.test(`judgeHardware() ends no ${key} by what is unknown`, () => {
+    const begun = [sound, shown, ...key.includes("Hot") ? [shown] : []];
+    assert.deepEqual(keysOf(foundIn(...begun)), [key]);
+    for (const [index, reading] of unknown.entries()) {
+      const still = foundIn(...begun, reading, reading);
+      assert.deepEqual(keysOf(still), [key], String(index));
+      assert.deepEqual(still[0]!.pools, ["pool"]);
+      assert.deepEqual(
+        keysOf(foundIn(...begun, reading, sound, sound)),
+        [],
+        `${index}: what is known ends it`,
+      );
+    }
+    const others = { disks: [{ ...second, ioErrors: 2 }], filesystems: [] };
+    assert.deepEqual(keysOf(foundIn(...begun, others)), [], "its disk is gone");
+  });
 }
 
-Deno.test("judgeHardware() never finds more in fewer values", () => {
-  const random = new SeededRandom(7);
-  const bad = {
-    warnings: ["read-only", "spare-space", "temperature"],
-    sparePercent: 3,
-    usedPercent: 120,
-    celsius: 99,
-  } as const;
-  const before: HardwareReading = { ...withDrive({ ...bad }), filesystems: [filesystem] };
-  const now: HardwareReading = {
-    disks: [{ ...drive, ...bad, memberFailed: true, ioErrors: 9 }, { ...second, ...bad, serial: "S2" }, {
-      ...array,
-      state: "degraded",
-    }],
-    filesystems: [{ ...filesystem, ...oneLost, devices: [...errors, { slot: undefined, errors: {} }] }],
-  };
-  const keysOf = (was: HardwareReading | undefined, is: HardwareReading) =>
-    judgeHardware(was, is).map(({ reason, slot }) => `${reason} ${slot}`);
-  const all = new Set(keysOf(before, now));
-  assert.ok(all.size >= 9, [...all].join());
-  for (let round = 0; round < 500; round++) {
-    const [was, is] = [thinned(before, random), thinned(now, random)] as HardwareReading[];
-    const found = keysOf(was, is!);
-    assert.deepEqual(found.filter((key) => !all.has(key)), []);
-    assert.equal(new Set(found).size, found.length);
+Deno.test("judgeHardware() keeps a fault on its pool while the router does not report what the disk belongs to", () => {
+  const failed = { memberFailed: true, serial: undefined, model: undefined, master: undefined };
+  const [found] = foundIn(withDrive({ memberFailed: true }), {
+    ...sound,
+    disks: [{ ...drive, ...failed }, second, { ...array, mountPoint: undefined }],
+  });
+  assert.deepEqual([found!.pools, found!.serial], [["pool"], "S1"]);
+  const [unmounted] = foundIn(withDrive({ memberFailed: true }), {
+    ...sound,
+    disks: [{ ...drive, ...failed }, second, { ...array, mountPoint: "" }],
+  });
+  assert.deepEqual(unmounted!.pools, []);
+});
+
+Deno.test("judgeHardware() ends a fault with its drive", () => {
+  const worn = withDrive({ usedPercent: 100 });
+  const other = { usedPercent: undefined, serial: "S9" };
+  for (
+    const now of [
+      withDrive(other),
+      { ...sound, disks: [second, array] },
+      withDrive({ ...other, serial: undefined, model: "other" }),
+    ]
+  ) {
+    assert.deepEqual(foundIn(worn, now), []);
   }
+});
+
+Deno.test("judgeHardware() compares a counter with what was known last", () => {
+  const gone = withDrive({ ioErrors: undefined });
+  const [found] = foundIn(sound, gone, { disks: undefined }, withDrive({ ioErrors: 5 }));
+  assert.match(found!.message, / had 3 more errors of reads and writes$/);
+  const nothing = { ...sound, filesystems: undefined };
+  assert.match(
+    foundIn(sound, nothing, withFilesystem({ devices: errors }))[0]!.message,
+    / had 3 more write errors, which Btrfs counts; .* had 1 more corruption errors/,
+  );
+});
+
+Deno.test("judgeHardware() calls a drive hot when every reading of 15 minutes says so", () => {
+  const hotAt = (step: number, ...readings: readonly HardwareReading[]) => {
+    let history: HardwareHistory | undefined;
+    return readings.map((reading, index) => {
+      const judged = judgeHardware(reading, history, index * step);
+      history = judged.history;
+      return judged.findings.length;
+    });
+  };
+  assert.deepEqual(hotAt(5 * minute, ...Array(5).fill(hot)), [0, 0, 0, 1, 1]);
+  assert.deepEqual(hotAt(60 * minute, hot, hot, sound, hot), [0, 1, 0, 0]);
+  const between = [sound, withDrive({ celsius: undefined }), {}];
+  for (const one of between) assert.deepEqual(hotAt(10 * minute, hot, one, hot, hot, hot), [0, 0, 0, 0, 1]);
+  assert.deepEqual(hotAt(15 * minute, hot, withDrive({ celsius: 81, serial: undefined })), [0, 0]);
+});
+
+/** A value with some of its parts taken away, at any depth; items of a list stay. */
+function thinned(value: unknown, random: SeededRandom, share = 0.8): unknown {
+  if (Array.isArray(value)) return value.map((item) => thinned(item, random, share));
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([key]) =>
+    ["slot", "errors", "activity"].includes(key) || random.fraction() < share
+  );
+  return Object.fromEntries(kept.map(([key, part]) => [key, thinned(part, random, share)]));
+}
+
+/** Values of which each may begin or end a fault. */
+const choices = {
+  ...{
+    kind: ["raid", "hardware"],
+    serial: ["S1", "S9"],
+    master: ["pool", "other"],
+    mountPoint: ["pool", ""],
+  },
+  ...{ state: ["clean", "degraded"], memberFailed: [true, false], memberState: ["0:in_sync", "0:faulty"] },
+  warnings: [[], ["read-only", "temperature"], [
+    "reliability-degraded",
+    "spare-space",
+    "volatile-backup-failed",
+  ]],
+  ...{
+    sparePercent: [3, 90],
+    spareLimitPercent: [10],
+    usedPercent: [5, 120],
+    celsius: [40, 99],
+    limitCelsius: [80],
+  },
+  ioErrors: [0, 2, 9],
+} as const satisfies { [Key in keyof HardwareDisk]?: readonly HardwareDisk[Key][] };
+const choicesOfFilesystems = {
+  ...{ uuid: ["u", "v"], label: ["pool-fs"] },
+  devices: [
+    [{ slot: "nvme1", errors: { write: 1, corruption: 0 } }, { slot: "nvme2", errors: {} }],
+    [{ slot: "nvme1", errors: { write: 4, corruption: 2, read: 5 } }, {
+      slot: undefined,
+      errors: { write: 9 },
+    }],
+  ],
+} as const satisfies { [Key in keyof BtrfsFilesystem]?: readonly BtrfsFilesystem[Key][] };
+
+function chosen<Value>(from: Readonly<Record<string, readonly unknown[]>>, random: SeededRandom): Value {
+  const pick = (values: readonly unknown[]) => values[Math.floor(random.fraction() * values.length)];
+  return Object.fromEntries(Object.entries(from).map(([key, values]) => [key, pick(values)])) as Value;
+}
+
+function anyReading(random: SeededRandom): HardwareReading {
+  const disks = ["nvme1", "nvme2", "pool"].map((slot) => ({
+    ...chosen<HardwareDisk>(choices, random),
+    slot,
+  }));
+  const filesystem = chosen<BtrfsFilesystem>(choicesOfFilesystems, random);
+  const missing = filesystem.devices!.some(({ slot }) => slot === undefined);
+  return { disks, filesystems: [{ ...filesystem, missing, activity: [] }] };
+}
+
+Deno.test("judgeHardware() begins no fault for fewer values, in any history, and ends none", () => {
+  const random = new SeededRandom(7);
+  const begun = new Set<string>();
+  for (let round = 0; round < 400; round++) {
+    const whole = Array.from({ length: 5 }, () => anyReading(random));
+    const fewer = whole.map((reading) => thinned(reading, random) as HardwareReading);
+    const all = new Set(whole.flatMap((_, index) => keysOf(foundIn(...whole.slice(0, index + 1)))));
+    for (const key of all) begun.add(key.split(" ")[1]!);
+    for (let count = 1; count <= whole.length; count++) {
+      const found = keysOf(foundIn(...fewer.slice(0, count)));
+      assert.deepEqual(found.filter((key) => !all.has(key)), [], `round ${round}`);
+      assert.equal(new Set(found).size, found.length);
+    }
+    // The same once more, with fewer values: only a counter that stays is known to have risen no more.
+    const before = keysOf(foundIn(...whole)).filter((key) => !key.includes("ErrorsRose"));
+    const after = keysOf(foundIn(...whole, thinned(whole.at(-1), random, 0.3) as HardwareReading));
+    assert.deepEqual(before.filter((key) => !after.includes(key)), [], `round ${round}`);
+  }
+  assert.deepEqual([...begun].toSorted(), hardwareReasons.toSorted());
 });
