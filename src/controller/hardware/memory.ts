@@ -23,15 +23,15 @@ export class HardwareMemory {
     this.#last = undefined;
   }
 
-  /** Whether the last reading is too old to say anything: what was told of it may still be so. */
-  get isStale(): boolean {
-    return this.#last !== undefined && this.#clock.monotonicMs() - this.#last.atMs > freshMs;
+  /** Whether the last reading still says something. If not, what was told of it may still be so. */
+  get isKnown(): boolean {
+    return this.#last !== undefined && this.#clock.monotonicMs() - this.#last.atMs <= freshMs;
   }
 
   /** The critical faults below a pool, by its mount point; none when the last reading is too old. */
   faultsBelow(pool: string): readonly HardwareFinding[] {
-    if (this.#last === undefined || this.isStale) return [];
-    return this.#last.findings.filter(({ severity, pools }) =>
+    if (!this.isKnown) return [];
+    return this.#last!.findings.filter(({ severity, pools }) =>
       severity === "critical" && pools.includes(pool)
     );
   }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { testController } from "../../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, subvolumeImage } from "../../../tests/fakes/records.ts";
 import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import { ReconcileLoop } from "./loop.ts";
 
@@ -28,7 +28,7 @@ function scene() {
   const stop = new AbortController();
   const over = new ReconcileLoop(deps, cluster, settings).run(stop.signal);
   return {
-    hardware: deps.hardware,
+    ...{ hardware: deps.hardware, store },
     /** Goes on for so long, and returns what was told until then. */
     async after(minutes: number) {
       await clock.advance(minutes * minute);
@@ -61,4 +61,29 @@ Deno.test("no volume is told to be well again because drives cannot be read any 
   assert.equal((await at.after(180)).length, 50);
   at.hardware.keep([]);
   assert.equal((await at.after(20)).length, 100);
+});
+
+Deno.test("the end of another problem is told while drives are unknown, and no end of theirs", async () => {
+  await using at = scene();
+  // One in use above the drive, and one of which nobody was told that there is a drive below it.
+  for (const id of ["pvc-100", "pvc-099"]) at.store.edit(id, { mayBeMounted: true });
+  const reasonsOf = async (minutes: number, id: string) =>
+    (await at.after(minutes)).filter(({ volumeId }) => volumeId === id)
+      .map(({ problems }) => problems.map(({ reason }) => reason).join());
+  assert.deepEqual(await reasonsOf(30, "pvc-100"), ["MayBeMounted,PoolDegraded"]);
+  await at.after(150);
+  assert.ok(!at.hardware.isKnown);
+  for (const id of ["pvc-100", "pvc-099"]) {
+    const { mayBeMounted: _, ...mended } = at.store.disks.get(id)!;
+    at.store.put(mended);
+  }
+  assert.deepEqual(await reasonsOf(10, "pvc-099"), ["MayBeMounted", ""]);
+  assert.deepEqual(await reasonsOf(0, "pvc-100"), ["MayBeMounted,PoolDegraded", "PoolDegraded"]);
+  at.store.edit("pvc-100", { mayBeMounted: true });
+  assert.equal((await reasonsOf(10, "pvc-100")).at(-1), "MayBeMounted,PoolDegraded");
+  at.store.disks.delete("pvc-101");
+  at.store.allFiles.delete(subvolumeImage("pvc-101"));
+  assert.equal((await reasonsOf(10, "pvc-101")).at(-1), "", "a volume that is gone");
+  at.hardware.keep([]);
+  assert.equal((await reasonsOf(10, "pvc-100")).at(-1), "MayBeMounted");
 });

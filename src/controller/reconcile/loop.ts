@@ -1,6 +1,8 @@
 import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
+import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import type { HealthProblem } from "../../volume/model/health/health.ts";
+import { withHardware } from "../../volume/rules/health/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
 import { poolOf } from "../../volume/model/ids.ts";
@@ -9,7 +11,7 @@ import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { untilDone } from "../until_done.ts";
-import { listVolumeHealth } from "../volumes/health.ts";
+import { readVolumeHealth } from "../volumes/health.ts";
 import { RouterBoots } from "./boots.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
 import { readInventory, type VolumeInventory } from "../inventory.ts";
@@ -44,6 +46,12 @@ const maxEndangered = 50;
 /** In how many rounds the name plates are looked at once. */
 const cyclesPerNames = 10;
 
+/** What was told of a volume that is not well: the reasons, and the faults of drives among them. */
+interface ToldHealth {
+  readonly reasons: string;
+  readonly faults: readonly HardwareFinding[];
+}
+
 /** What a controller does on and on while it is the one that leads: one round after the other, each of one look. */
 export class ReconcileLoop {
   readonly #deps: ControllerDeps;
@@ -55,7 +63,7 @@ export class ReconcileLoop {
   /** Whether the last round has seen a router that shows everything it has. */
   #isSettled = true;
   /** What was told of each volume that is not well. */
-  #unwell: ReadonlyMap<string, string> = new Map();
+  #unwell: ReadonlyMap<string, ToldHealth> = new Map();
   /** The volumes in use above an array or a drive with a fault, of those that are told of it. */
   #endangered: ReadonlySet<string> = new Set();
   /** Volumes that wait for a node without the driver, by volume and node: in how many rounds each was seen. */
@@ -214,6 +222,7 @@ export class ReconcileLoop {
 
   /** Whoever was told stays among them: nobody else is to be told that such a volume is healthy again. */
   #chooseEndangered(volumes: readonly OwnedVolume[]): ReadonlySet<string> {
+    if (!this.#deps.hardware.isKnown) return this.#endangered;
     const above = volumes.filter(({ stored, record }) =>
       (record.holders.length > 0 || this.#endangered.has(stored.id)) &&
       this.#deps.hardware.faultsBelow(poolOf(stored.imagePath)).length > 0
@@ -222,20 +231,24 @@ export class ReconcileLoop {
     return new Set([...above.filter(isKnown), ...above.filter((id) => !isKnown(id))].slice(0, maxEndangered));
   }
 
-  /** Tells of what is other than the last time. */
+  /** Tells of what is other than the last time. While drives are unknown, what was told of them may still be so. */
   async #readHealth(context: CallContext): Promise<void> {
-    const unwell = await listVolumeHealth(this.#deps, context, this.#endangered);
+    const { events, hardware } = this.#deps;
     const report = (volumeId: string, problems: readonly HealthProblem[]) =>
-      this.#deps.events.occurred({ kind: "health", volumeId, problems });
-    const now = new Map(unwell.map(({ id, problems }) => [id, problems.map(({ reason }) => reason).join()]));
-    for (const { id, problems } of unwell) if (this.#unwell.get(id) !== now.get(id)) report(id, problems);
-    for (const [id, told] of this.#unwell) {
-      if (now.has(id)) continue;
-      // Nobody knows any more whether a drive is well again.
-      if (this.#deps.hardware.isStale) now.set(id, told);
-      else report(id, []);
+      events.occurred({ kind: "health", volumeId, problems });
+    const volumes = await readVolumeHealth(this.#deps, context);
+    const unwell = new Map<string, ToldHealth>();
+    for (const { id, problems: own, faults: now } of volumes) {
+      const told = this.#unwell.get(id) ?? { reasons: "", faults: [] };
+      const faults = !hardware.isKnown ? told.faults : this.#endangered.has(id) ? now : [];
+      const problems = withHardware(own, faults);
+      const reasons = problems.map(({ reason }) => reason).join();
+      if (reasons !== told.reasons) report(id, problems);
+      if (problems.length > 0) unwell.set(id, { reasons, faults });
     }
-    this.#unwell = now;
+    const ids = new Set(volumes.map(({ id }) => id));
+    for (const id of this.#unwell.keys()) if (!ids.has(id)) report(id, []);
+    this.#unwell = unwell;
   }
 }
 

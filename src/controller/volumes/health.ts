@@ -1,5 +1,6 @@
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { VolumeHealth } from "../../volume/model/health/health.ts";
+import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import { judgeHealth, type RouterBoot, withHardware } from "../../volume/rules/health/health.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
@@ -61,26 +62,44 @@ async function readWithFiles(call: ControllerCall, id: string, filePrefix: strin
 }
 
 /**
- * The volumes of this cluster that something is wrong with, ordered by id. Two commands; twice as many when there are any
- * with more than the faults of arrays and drives, which come from memory.
+ * The volumes of this cluster that something is wrong with, ordered by id, see {@linkcode readVolumeHealth}.
  *
- * @param among the only volumes for which such faults count @default {all}
  * @throws {VolumeError} unavailable while it cannot be told: after a boot, or with a pool not mounted that shows no disks
  */
 export async function listVolumeHealth(
   deps: ControllerDeps,
   context: CallContext,
-  among?: ReadonlySet<string>,
 ): Promise<readonly VolumeHealth[]> {
+  const volumes = await readVolumeHealth(deps, context);
+  return volumes.map(({ id, problems, faults }) => ({ id, problems: withHardware(problems, faults) }))
+    .filter(({ problems }) => problems.length > 0);
+}
+
+/** A volume with its own problems, and the faults of arrays and drives below its pool. */
+export interface ReadHealth extends VolumeHealth {
+  /** None where they are unknown. */
+  readonly faults: readonly HardwareFinding[];
+}
+
+/**
+ * Every volume of this cluster, ordered by id. Two commands; twice as many when any has problems of its own. What is known
+ * of arrays and drives comes from memory.
+ *
+ * @throws {VolumeError} unavailable while it cannot be told: after a boot, or with a pool not mounted that shows no disks
+ */
+export async function readVolumeHealth(
+  deps: ControllerDeps,
+  context: CallContext,
+): Promise<readonly ReadHealth[]> {
   const call = { ...deps, context };
   const first = await judgeAll(call);
   const health = first.some(({ problems }) => problems.length > 0)
     ? inBoth(first, await judgeAll(call))
     : first;
-  return health.map(({ id, pool, problems }) => {
-    const faults = pool === undefined || among?.has(id) === false ? [] : deps.hardware.faultsBelow(pool);
-    return { id, problems: withHardware(problems, faults) };
-  }).filter(({ problems }) => problems.length > 0);
+  return health.map(({ pool, ...one }) => ({
+    ...one,
+    faults: pool === undefined ? [] : deps.hardware.faultsBelow(pool),
+  }));
 }
 
 /** A volume with the pool of its disk; undefined where only the image is left. */
