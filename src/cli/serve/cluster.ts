@@ -1,7 +1,6 @@
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
-import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
-import type { HardwareLoop } from "../../controller/hardware/loop.ts";
+import type { PeriodicLoop } from "../../controller/periodic_loop.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { fixedNodes, type NodeDirectory } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
@@ -40,8 +39,8 @@ export interface ClusterPart {
   /** The same router, asked without waiting: for the loop that is waited for. */
   readonly store: VolumeStore;
   readonly boots: RouterBoots;
-  readonly audits: Pick<AuditLoop, "run">;
-  readonly hardware: Pick<HardwareLoop, "run">;
+  readonly audits: Pick<PeriodicLoop, "run">;
+  readonly hardware: Pick<PeriodicLoop, "run">;
   readonly ids: VolumeIdPrefix;
 }
 

@@ -2,8 +2,9 @@ import { messageOf } from "../../volume/errors.ts";
 import type { AuditKind } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit/finding.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
-import { runLimited } from "../../async/deadline.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { ControllerDeps } from "../deps.ts";
+import { PeriodicLoop } from "../periodic_loop.ts";
 
 /** What an operator sets for the audits of a controller. */
 export interface AuditLoopSettings {
@@ -13,99 +14,58 @@ export interface AuditLoopSettings {
   readonly deleteOlderThanMs: number | undefined;
 }
 
-/** How long one audit may take, in milliseconds. */
-const auditMs = 300_000;
-
-/**
- * How long after the start the first audit comes at the earliest, and over how long a time the loops of several routers
- * and controllers spread theirs, in milliseconds: each lists much of the cluster.
- */
-const firstMs = 60_000;
-const spreadMs = 240_000;
+/** Each audit lists much of the cluster. */
+const period = {
+  ...{ name: "audit", spreadMs: 240_000, timeoutMs: 300_000 },
+  complaint: "the audit failed; retrying",
+};
 
 /** So few are deleted in one audit that a person who sees it can stop it. */
 const maxDeletions = 5;
 
-/** Looks from time to time for what lies on the router without an owner, beside all calls. */
-export class AuditLoop {
+/** Looks from time to time for what lies on the router without an owner. */
+export class AuditLoop extends PeriodicLoop {
   readonly #deps: ControllerDeps;
   readonly #settings: AuditLoopSettings;
-  readonly #stop = new AbortController();
-  #running: Promise<void> = Promise.resolve();
   /** What the last audit found: since when something has had no owner no record tells. */
   #before: ReadonlySet<string> = new Set();
 
   constructor(deps: ControllerDeps, settings: AuditLoopSettings) {
+    super(deps, { ...period, intervalMs: settings.intervalMs });
     this.#deps = deps;
     this.#settings = settings;
   }
 
-  /** Begins to {@linkcode run} until it is closed. */
-  start(): void {
-    this.#running = this.run(this.#stop.signal);
-  }
-
-  /** Ends it, and waits until nothing of it is under way. */
-  async close(): Promise<void> {
-    this.#stop.abort(new Error("the controller stops"));
-    await this.#running;
-  }
-
-  /**
-   * Goes on until the signal ends it; the first audit comes when the controller has settled in, at a random time. What an earlier run has
-   * found counts for nothing in this one: others may have changed everything in between.
-   */
-  async run(signal: AbortSignal): Promise<void> {
-    if (this.#settings.intervalMs === 0) return;
-    this.#before = new Set();
-    try {
-      await this.#auditOnAndOn(signal);
-    } finally {
-      this.#deps.events.occurred({ kind: "audited", counts: undefined });
-    }
-  }
-
-  async #auditOnAndOn(signal: AbortSignal): Promise<void> {
-    const { clock, notes, random } = this.#deps;
-    const { intervalMs } = this.#settings;
-    let waitMs = Math.min(firstMs, intervalMs) + random.fraction() * Math.min(spreadMs, intervalMs);
-    while (!signal.aborted) {
-      try {
-        await clock.sleep(waitMs, signal);
-        await this.#auditOnce(signal);
-      } catch (error) {
-        if (signal.aborted) return;
-        const reason = messageOf(error);
-        notes.warn("the audit failed; retrying", { reason });
-      }
-      waitMs = intervalMs;
-    }
-  }
-
-  async #auditOnce(signal: AbortSignal): Promise<void> {
+  protected async turn(context: CallContext): Promise<undefined> {
     const deps = this.#deps;
-    await runLimited(deps.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
-      const audit = await auditRouter(deps, { vouched: false }, context);
-      deps.events.occurred({ kind: "audited", counts: countKinds(audit.findings) });
-      const before = this.#before;
-      this.#before = new Set(audit.findings.map(judgedAs));
-      const { deleteOlderThanMs } = this.#settings;
-      if (deleteOlderThanMs === undefined) return;
-      if (audit.reasonAgainstAge !== undefined) {
-        deps.notes.warn("the audit deletes nothing", { reason: audit.reasonAgainstAge });
-        return;
-      }
-      const due = audit.findings.filter((one) =>
-        isDue(one, deps.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
-      );
-      for (const finding of due.slice(0, maxDeletions)) await this.#delete(finding, audit, context);
-    });
+    const audit = await auditRouter(deps, { vouched: false }, context);
+    deps.events.occurred({ kind: "audited", counts: countKinds(audit.findings) });
+    const before = this.#before;
+    this.#before = new Set(audit.findings.map(judgedAs));
+    const { deleteOlderThanMs } = this.#settings;
+    if (deleteOlderThanMs === undefined) return;
+    if (audit.reasonAgainstAge !== undefined) {
+      deps.notes.warn("the audit deletes nothing", { reason: audit.reasonAgainstAge });
+      return;
+    }
+    const due = audit.findings.filter((one) =>
+      isDue(one, deps.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
+    );
+    for (const finding of due.slice(0, maxDeletions)) await this.#delete(finding, audit, context);
+  }
+
+  protected forget(): void {
+    this.#before = new Set();
+  }
+
+  protected ended(): void {
+    this.#deps.events.occurred({ kind: "audited", counts: undefined });
   }
 
   async #delete(
     finding: AuditFinding,
     { view }: Audit,
-    context: Parameters<typeof deleteOrphan>[3],
+    context: CallContext,
   ): Promise<void> {
     const { kind, id, path } = finding;
     // A call that changes it knows better; the next audit looks again.
