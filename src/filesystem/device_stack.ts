@@ -20,6 +20,27 @@ export function layersOn(files: KernelFiles, nodes: readonly DeviceNode[]): read
   ];
 }
 
+/** What keeps a mount from being unmounted and is no process: mounts in it, and loop devices and swap of its files. */
+export function keepersOfMount(
+  files: KernelFiles,
+  table: readonly MountEntry[],
+  { mountId, mountPoint }: MountEntry,
+): readonly DeviceUser[] {
+  const isIn = (path: string) => path.startsWith(`${mountPoint}/`);
+  const mounts = table.filter((other) => other.parentId === mountId && isIn(other.mountPoint));
+  const loops = (files.list("/sys/block") ?? []).flatMap((name) => {
+    const file = files.readText(`/sys/block/${name}/loop/backing_file`);
+    return file !== undefined && isIn(file)
+      ? [{ device: file, by: "loop" as const, loop: `/dev/${name}` }]
+      : [];
+  });
+  return [
+    ...mounts.map(({ source, mountPoint: at }) => ({ device: source, by: "mount" as const, at })),
+    ...loops,
+    ...swapPaths(files).filter(isIn).map((device) => ({ device, by: "swap" as const })),
+  ];
+}
+
 /** The loop devices on top of the devices: the kubelet puts one on a published block device, and no process has it open. */
 export function loopsOn(files: KernelFiles, nodes: readonly DeviceNode[]): readonly DeviceUser[] {
   const names = files.list("/sys/block");
@@ -51,14 +72,17 @@ function layerWords(files: KernelFiles, name: string): readonly string[] {
 }
 
 function swapsOn(files: KernelFiles, nodes: readonly DeviceNode[]): readonly DeviceUser[] {
-  const [, ...lines] = files.readText("/proc/swaps")?.split("\n") ?? [];
-  const paths = lines.map((line) => line.split(/\s/)[0]!).filter((path) => path.startsWith("/dev/"));
-  return paths.flatMap((path) => {
+  return swapPaths(files).filter((path) => path.startsWith("/dev/")).flatMap((path) => {
     const number = files.info(path)?.deviceNumber;
     const isIt = (node: DeviceNode) =>
       number === undefined ? basename(path) === basename(node.path) : number === node.deviceNumber;
     return nodes.filter(isIt).map((node) => ({ device: node.path, by: "swap" as const }));
   });
+}
+
+function swapPaths(files: KernelFiles): readonly string[] {
+  const [, ...lines] = files.readText("/proc/swaps")?.split("\n") ?? [];
+  return lines.map((line) => line.split(/\s/)[0]!);
 }
 
 /**

@@ -3,6 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import type { DeviceUser, HostProcess } from "../volume/model/host/device_user.ts";
 import type { DeviceNode, HiddenUsers } from "../volume/ports/node_ports.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
+import { isCopy, parsePropagatedTable, type PropagatedTable } from "./mount_copies.ts";
 import { parseMountinfo } from "./mountinfo.ts";
 
 /** Where the processes of the whole host are visible: with `hostPID`, the usual path. */
@@ -16,7 +17,7 @@ const maxUsers = 8;
 
 /** What the search through other mount namespaces has found. */
 export interface ElsewhereSearch {
-  /** Uses in other mount namespaces, and of files of a file system that no mount table shows. */
+  /** Mounts in other mount namespaces, but for copies of the driver's own; and uses of files. */
   readonly users: readonly DeviceUser[];
   /** Numbers of the devices that are mounted in any mount table, the driver's own included. */
   readonly mounted: ReadonlySet<string>;
@@ -29,6 +30,8 @@ export interface ElsewhereSearch {
 /** One walk through the processes. */
 interface Walk {
   readonly numbers: ReadonlyMap<string, string>;
+  /** The driver's own namespace and its table, which are read first. */
+  own: { readonly namespace: string; readonly table: PropagatedTable } | undefined;
   /** By namespace: whether its mount table was read. */
   readonly namespaces: Map<string, boolean>;
   readonly tables: Set<string>;
@@ -113,7 +116,7 @@ export class HostProcesses {
     });
     const users = (here.length > 0 ? here : elsewhere).slice(0, maxUsers);
     const searched = isRead
-      ? `the files of ${count} processes`
+      ? `the folders, programs and open files of ${count} processes`
       : `nothing, because ${this.#procPath} cannot be read`;
     return { users, searched };
   }
@@ -122,6 +125,7 @@ export class HostProcesses {
   async elsewhere(nodes: readonly DeviceNode[], context: CallContext): Promise<ElsewhereSearch> {
     const walk: Walk = {
       numbers: pathsOf(nodes),
+      own: undefined,
       namespaces: new Map(),
       tables: new Set(),
       kept: new Map(),
@@ -141,16 +145,19 @@ export class HostProcesses {
       }
       return 1 + this.#visitFiles(walk, pid);
     });
+    const isMounted = ({ device }: DeviceUser) =>
+      nodes.some(({ path, deviceNumber }) => path === device && walk.mounted.has(deviceNumber));
     const hidden = [...walk.kept].filter(([namespace]) => walk.namespaces.get(namespace) !== true)
       .map(([namespace, where]) => `${namespace} at ${where}`);
     const unread = isRead ? walk.unreadable : ["*"];
     hidden.push(...walk.unmounting);
     if (unread.length > 0) hidden.push(`${unread.length} processes, such as ${this.#procPath}/${unread[0]}`);
-    const lazily = walk.filesOpen.filter(({ device }) =>
-      !nodes.some(({ path, deviceNumber }) => path === device && walk.mounted.has(deviceNumber))
-    );
+    const users = [
+      ...walk.mounts,
+      ...walk.filesOpen.map((file) => ({ ...file, isMounted: isMounted(file) })),
+    ];
     return {
-      users: [...walk.mounts, ...lazily].slice(0, maxUsers),
+      users: users.slice(0, maxUsers),
       mounted: walk.mounted,
       hidden,
       searched: `${walk.namespaces.size} mount namespaces and ${walk.processes} processes` +
@@ -173,7 +180,8 @@ export class HostProcesses {
     if (text === undefined) return true;
     walk.tables.add(table);
     walk.namespaces.set(namespace, true);
-    let isNamed = false;
+    if (pid === "self") walk.own = { namespace, table: parsePropagatedTable(text) };
+    let isNamed = namespace === walk.own?.namespace;
     for (const entry of parseMountinfo(linesWith(text, [...walk.numbers.keys()]))) {
       if (entry.filesystem === "nsfs") {
         if (entry.root.startsWith("mnt:[")) walk.kept.set(entry.root, entry.mountPoint);
@@ -182,7 +190,9 @@ export class HostProcesses {
       const device = walk.numbers.get(entry.deviceNumber);
       if (device === undefined) continue;
       walk.mounted.add(entry.deviceNumber);
-      if (pid === "self" || isNamed) continue;
+      const isOwnCopy = () =>
+        walk.own !== undefined && isCopy(walk.own.table, parsePropagatedTable(text), entry);
+      if (isNamed || isOwnCopy()) continue;
       isNamed = true;
       walk.mounts.push({ device, by: "namespace", at: entry.mountPoint, process: this.#process(pid) });
     }
@@ -200,11 +210,15 @@ export class HostProcesses {
     return links.length;
   }
 
-  /** What a process keeps, by its own paths in /proc: its folders, and its descriptors. */
+  /**
+   * What a process keeps, by its own paths in /proc: its folders, its program, and its descriptors. What it has mapped is not
+   * read: that waits for a process which waits for its device.
+   */
   #linksOf(pid: string): readonly KeptLink[] {
     const at = `${this.#procPath}/${pid}`;
     const names = this.#readable(() => this.#files.list(`${at}/fd`) ?? []) ?? [];
-    return [`${at}/cwd`, `${at}/root`, ...names.map((name) => `${at}/fd/${name}`)].flatMap((path) => {
+    const paths = [`${at}/cwd`, `${at}/root`, `${at}/exe`, ...names.map((name) => `${at}/fd/${name}`)];
+    return paths.flatMap((path) => {
       const link = this.#readable(() => this.#files.readLink(path));
       return link === undefined ? [] : [{ path, link }];
     });

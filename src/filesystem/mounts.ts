@@ -1,12 +1,13 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { inUse, isInUse } from "../volume/model/host/device_user.ts";
+import { type DeviceUser, inUse, isInUse } from "../volume/model/host/device_user.ts";
 import { mountsAt } from "../volume/rules/host/mounts_at.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { lookAdvice } from "./repair_advice.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import type { MountEntry, MountOptions, Mounts, Paths, ProvenDevice } from "../volume/ports/node_ports.ts";
+import { keepersOfMount } from "./device_stack.ts";
 import { HostProcesses } from "./host_processes.ts";
 import { readMountTable } from "./mountinfo.ts";
 
@@ -146,7 +147,8 @@ export class SystemMounts implements Mounts {
   }
 
   async whoKeeps(target: string, context: CallContext): Promise<VolumeError> {
-    const entry = this.#at(target).at(-1);
+    const table = readMountTable(this.#files);
+    const entry = mountsAt(table, target).at(-1);
     if (entry === undefined) {
       return new VolumeError("unavailable", `Cannot unmount ${target}: it has gone meanwhile`);
     }
@@ -155,6 +157,10 @@ export class SystemMounts implements Mounts {
       ? await this.#paths.info(target, context)
       : undefined;
     const node = { path: source, deviceNumber };
+    const refused = (users: readonly [DeviceUser, ...DeviceUser[]]) =>
+      inUse(users, (words) => `Cannot unmount ${target} because ${words}`);
+    const keepers = keepersOfMount(this.#files, table, entry);
+    if (isInUse(keepers)) return refused(keepers);
     const { users, searched } = bound?.deviceNumber === undefined
       ? await this.#hostProcesses.usingFiles(node, target, context)
       : {
@@ -164,7 +170,7 @@ export class SystemMounts implements Mounts {
         ),
         searched: "the descriptors of all processes",
       };
-    if (isInUse(users)) return inUse(users, (words) => `Cannot unmount ${target} because ${words}`);
+    if (isInUse(users)) return refused(users);
     return new VolumeError(
       "in-use",
       `Cannot unmount ${target} because it is in use, and its user was not found; searched: ${searched}`,

@@ -4,22 +4,33 @@ import { VolumeError } from "../volume/errors.ts";
 /** Whether mounts below a mount are propagated from here (`shared`), to here (`slave`), both, or neither. */
 export type Propagation = "shared" | "slave" | "shared and slave" | "private";
 
-/** The propagation of each mount by its id, from the optional fields of mountinfo (proc_pid_mountinfo(5)). */
-export function parsePropagation(text: string): ReadonlyMap<number, Propagation> {
+/** The groups of a mount: it shares its mounts with the first, and receives those of the second. */
+export interface PeerGroups {
+  readonly shared: string | undefined;
+  readonly master: string | undefined;
+}
+
+/** The groups of each mount by its id, from the optional fields of mountinfo (proc_pid_mountinfo(5)). */
+export function parsePeerGroups(text: string): ReadonlyMap<number, PeerGroups> {
   return new Map(
     text.split("\n").filter((line) => line !== "").map((line) => {
       const fields = line.split(" ");
       const optional = fields.slice(6, fields.indexOf("-", 6));
-      return [Number(fields[0]), propagationOf(optional)];
+      const group = (name: string) =>
+        optional.find((field) => field.startsWith(`${name}:`))?.slice(name.length + 1);
+      return [Number(fields[0]), { shared: group("shared"), master: group("master") }];
     }),
   );
 }
 
-function propagationOf(optional: readonly string[]): Propagation {
-  const shared = optional.some((field) => field.startsWith("shared:"));
-  const slave = optional.some((field) => field.startsWith("master:"));
-  if (shared) return slave ? "shared and slave" : "shared";
-  return slave ? "slave" : "private";
+/** The propagation of each mount by its id. */
+export function parsePropagation(text: string): ReadonlyMap<number, Propagation> {
+  return new Map([...parsePeerGroups(text)].map(([mountId, groups]) => [mountId, propagationOf(groups)]));
+}
+
+function propagationOf({ shared, master }: PeerGroups): Propagation {
+  if (shared !== undefined) return master === undefined ? "shared" : "shared and slave";
+  return master === undefined ? "private" : "slave";
 }
 
 /**

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { isCertain } from "../../src/volume/model/host/device_user.ts";
 import { usersOf } from "../../src/volume/rules/host/device_users.ts";
 import { refusal } from "../fakes/refusal.ts";
 import { apart, call, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
@@ -36,6 +37,10 @@ class WaitingShell implements AsyncDisposable {
 /** The beginning of a command that runs in a mount namespace with copies of this test's mounts. */
 const otherNamespace = ({ folder }: RealNode) => apart(folder, 'exec "$@"');
 
+/** The beginning of a command that runs in a mount namespace whose mounts receive those made here. */
+const namespaceLike = (propagation: "unchanged" | "slave") =>
+  ["unshare", "--mount", "--propagation", propagation] as const;
+
 async function staged(node: RealNode, capability = ext4): Promise<TestVolume> {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume, { capability });
@@ -72,6 +77,104 @@ nodeTest("unstage() names the process that works in the folder that is to be unm
   }
   await node.unstage(volume);
 });
+
+nodeTest(
+  "unstage() names the program that runs from the file system, and has nothing of it open",
+  async (node) => {
+    const volume = await staged(node);
+    const staging = node.staging(volume.id);
+    await Deno.copyFile("/usr/bin/sleep", `${staging}/wait`);
+    await Deno.chmod(`${staging}/wait`, 0o755);
+    {
+      await using shell = await WaitingShell.start(
+        [],
+        `${staging}/wait 60 <&- >&- 2>&- & trap "kill $!" EXIT`,
+      );
+      const text = new RegExp(
+        `Cannot unmount ${staging} because process [0-9]+ \\(wait\\) uses ${staging}/wait of`,
+      );
+      await assert.rejects(node.unstage(volume), refusal("in-use", text), `shell ${shell.pid}`);
+    }
+    await node.unstage(volume);
+  },
+);
+
+for (
+  const [what, script, end, words] of [
+    [
+      "what is mounted in it",
+      'mkdir "$0/below"; mount -t tmpfs scratch "$0/below"',
+      'umount "$0/below"',
+      "scratch is mounted at STAGING/below; unmount it",
+    ],
+    [
+      "the loop device of a file in it",
+      'truncate -s 1M "$0/image"; losetup --find "$0/image"',
+      'losetup -d $(losetup -n -O NAME -j "$0/image")',
+      "STAGING/image is open: /dev/loop[0-9]+ on top of it; on the node, losetup -d /dev/loop",
+    ],
+    [
+      "the file in it to which the machine swaps",
+      'dd if=/dev/zero of="$0/swap" bs=1M count=1 status=none; chmod 600 "$0/swap"; mkswap -q "$0/swap"; swapon "$0/swap"',
+      'swapoff "$0/swap"',
+      "this node swaps to STAGING/swap; on the node, swapoff STAGING/swap",
+    ],
+  ] as const
+) {
+  nodeTest(`unstage() names ${what}`, async (node) => {
+    const volume = await staged(node);
+    const staging = node.staging(volume.id);
+    await run("sh", "-ec", script, staging);
+    try {
+      const text = new RegExp(`Cannot unmount ${staging} because ${words.replaceAll("STAGING", staging)}`);
+      await assert.rejects(node.unstage(volume), refusal("in-use", text));
+    } finally {
+      await run("sh", "-ec", end, staging);
+    }
+    await node.unstage(volume);
+  });
+}
+
+nodeTest(
+  "usersOf() names a program that works on the mounted volume, and no copies of this node's mounts",
+  async (node) => {
+    await run("mount", "--bind", node.kubelet, node.kubelet);
+    try {
+      await run("mount", "--make-shared", node.kubelet);
+      await using _peer = await WaitingShell.start(namespaceLike("unchanged"), "");
+      await using _receiver = await WaitingShell.start(namespaceLike("slave"), "");
+      const volume = await staged(node);
+      const staging = node.staging(volume.id);
+      const path = await node.device(volume);
+      const deviceNumber = node.libc.info(path)!.deviceNumber!;
+      const others = async () => {
+        const users = await usersOf(node.deps, { path, deviceNumber }, "everything", call());
+        return users.filter((user) => isCertain(user) && user.by !== "mount");
+      };
+      await using _copier = await WaitingShell.start(namespaceLike("unchanged"), "");
+      assert.deepEqual(await others(), []);
+      {
+        await using shell = await WaitingShell.start([], `cd ${staging}`);
+        const process = { pid: shell.pid, name: "sh", pod: undefined };
+        assert.deepEqual(await others(), [
+          { device: path, by: "file", file: staging, process, isMounted: true },
+        ]);
+      }
+      {
+        // A bind elsewhere is no copy that goes when this node's mount goes, though it is one of its group.
+        const script = `mkdir ${node.folder}/kept; mount --bind ${staging} ${node.folder}/kept`;
+        await using shell = await WaitingShell.start(namespaceLike("slave"), script);
+        const process = { pid: shell.pid, name: "sh", pod: undefined };
+        assert.deepEqual(await others(), [
+          { device: path, by: "namespace", at: `${node.folder}/kept`, process },
+        ]);
+      }
+      await node.unstage(volume);
+    } finally {
+      await run("umount", "--lazy", node.kubelet);
+    }
+  },
+);
 
 nodeTest("unstage() names the process that uses a file of what was unmounted lazily", async (node) => {
   const volume = await staged(node);
