@@ -200,6 +200,18 @@ export function assertImageShown(
 }
 
 /**
+ * How much a volume may hold, in bytes: what its disk has, or its image where that is larger, as the router forgot that the disk
+ * had grown. A router that is given less for the disk cuts the image.
+ */
+export function heldBytes(
+  { imagePath, sizeBytes }: StoredVolume,
+  { files }: Pick<FileView, "files">,
+): bigint {
+  const imageBytes = files.find(({ path }) => path === imagePath)?.sizeBytes ?? 0n;
+  return imageBytes > sizeBytes ? imageBytes : sizeBytes;
+}
+
+/**
  * Refuses a volume that somebody else made.
  *
  * @throws {VolumeError} precondition saying what to do instead

@@ -84,6 +84,10 @@ const ofChange: Readonly<Record<string, Case>> = {
     holds: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-1") }),
     not: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-2") }),
   },
+  "that its image is there with that size": {
+    holds: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-1"), bytes: gib }),
+    not: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-1"), bytes: 2n * gib }),
+  },
   "that there are no files": {
     holds: () => ({ is: "no-files", text: "/pvc-2." }),
     not: () => ({ is: "no-files", text: "/pvc-1." }),

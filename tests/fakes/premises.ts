@@ -41,7 +41,9 @@ export function holds(premise: Premise, { id, contents, upMs }: Asked): boolean 
     case "no-files":
       return contents.tree.holding(premise.text).length === 0;
     case "image-there":
-      return contents.tree.shown().some(({ path }) => path === premise.path);
+      return contents.tree.shown().some(({ path, sizeBytes }) =>
+        path === premise.path && sizeBytes === (premise.bytes ?? sizeBytes)
+      );
     case "pool-mounted":
       return contents.pools.some(({ mountPoint, subvolumeLabel }) =>
         mountPoint === premise.mountPoint && (premise.label === undefined || subvolumeLabel === premise.label)

@@ -355,7 +355,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
       this.violations.push(`${disk.imagePath} is read-only, and was ${grows ? "grown" : "exported"}`);
     }
-    if (grows && this.allFiles.has(disk.imagePath)) this.putFile(disk.imagePath, after.sizeBytes);
+    this.#resize(disk.imagePath, change.sizeBytes);
     if (after.sizeBytes < disk.sizeBytes) this.violations.push(`${id} was made smaller`);
     if (change.bounce) this.bounces.push(id);
     if (disk.exported && (!after.exported || after.exportNqn !== disk.exportNqn)) this.#linger(disk);
@@ -364,6 +364,14 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     if (after.exported && ways.length > 1) {
       this.violations.push(`${disk.imagePath} through ${ways.join(" and ")}`);
     }
+  }
+
+  /** The image gets the size that its disk is given, also where it was larger. */
+  #resize(path: string, sizeBytes: bigint | undefined): void {
+    const image = this.allFiles.get(path);
+    if (sizeBytes === undefined || image === undefined) return;
+    if (image.sizeBytes > sizeBytes) this.violations.push(`${path} was cut`);
+    this.putFile(path, sizeBytes);
   }
 
   #remove(id: string, location: ImageLocation, half: boolean, isHeld: boolean): string | undefined {

@@ -1,3 +1,4 @@
+import { gibibyte } from "../fakes/controller_deps.ts";
 import type { Draw } from "./draw.ts";
 import {
   type CallStep,
@@ -315,12 +316,13 @@ function withAttempt(draw: Draw, hand: HandStep): Step[] {
   return [...before, hand, ...after];
 }
 
-/** A volume grows, and the router forgets that with its next boot. */
+/** A volume grows, and the router forgets that with its next boot; then it may be asked to grow to less. */
 function forgottenGrowth(draw: Draw): Step[] {
   const [node, another] = [draw.pick(nodeNames), draw.pick(nodeNames)];
   const leaves = draw.chance(0.7) ? [call("unstage", node), call("unpublish", node)] : [];
   const next = call(draw.pick(["publish", "publish", "expand", "snapshot"]), another);
-  return [call("expand", node), ...leaves, { step: "forget-sizes", forgets: 1 + draw.below(4) }, next];
+  const grows = { ...call("expand", node), bytes: 4n * gibibyte };
+  return [grows, ...leaves, { step: "forget-sizes", forgets: 1 + draw.below(4) }, next];
 }
 
 /** How long the operations of a node take in turn, in milliseconds: for all together it may be less or more than a call has. */

@@ -246,6 +246,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "  if (imageBytes > 0n || !canGrow || isImported(volume.record)) return volume;",
   },
   {
+    title: "a disk grows to less than its image",
+    file: "src/controller/load.ts",
+    from: "  return imageBytes > sizeBytes ? imageBytes : sizeBytes;",
+    to: "  return imageBytes > sizeBytes ? sizeBytes : sizeBytes;",
+  },
+  {
     title: "a volume is published in whatever size is read back",
     file: "src/controller/records/steps.ts",
     from: "(!isAssumed || after.sizeBytes === stored.sizeBytes);",

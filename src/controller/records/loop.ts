@@ -74,6 +74,8 @@ export async function changeByRule<Answer extends object>(
   if ("answer" in tried) return tried.answer;
   let view = tried.view ?? await read("own");
   for (let turn = 0; turn < maxTurns; turn++) {
+    // What is remembered of it would else be taken for all that it holds.
+    if (view.volume !== undefined) call.memory.known.noteImage(view.volume, view);
     view = await ready(view);
     const decision = await rule(view);
     if ("answer" in decision) {

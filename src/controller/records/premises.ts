@@ -43,14 +43,14 @@ export function premisesToExport(
   ];
 }
 
-/** The same before a disk is grown, which may be exported as it is. */
+/** The same before a disk is grown, which may be exported as it is. An image that is larger than its disk would be cut. */
 export function premisesToGrow({ comment, imagePath, sizeBytes, exported }: KnownDisk): Premise[] {
   return [
     { is: "path", text: imagePath },
     { is: "size", bytes: sizeBytes },
     { is: "comment", text: comment },
     { is: exported ? "exported" : "not-exported" },
-    { is: "image-there", path: imagePath },
+    { is: "image-there", path: imagePath, bytes: sizeBytes },
     poolMounted(imagePath),
   ];
 }

@@ -119,6 +119,14 @@ for (const source of [fromVolume, fromSnapshot]) {
   });
 }
 
+Deno.test("createVolume() cuts nothing of a clone whose growth the router forgot", async () => {
+  const { store, clone } = controller();
+  await clone(fromVolume);
+  store.putFile(image, 4n * gibibyte);
+  assert.equal((await clone(fromVolume, ofSize(2n * gibibyte))).stored.sizeBytes, 4n * gibibyte);
+  assert.deepEqual(store.violations, []);
+});
+
 Deno.test("createVolume() clones a volume that is in use, and does not touch it", async () => {
   const { store, clone } = controller({}, { epoch, holders: [aHolder("a")] });
   const before = store.disks.get("pvc-1");

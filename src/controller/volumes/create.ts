@@ -29,7 +29,7 @@ import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
 import { type CloneRequest, findCloneSource, planClone, type PlannedVolume } from "./clone.ts";
 import { giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
-import { assertImageShown, ownFilePrefix } from "../load.ts";
+import { assertImageShown, heldBytes, ownFilePrefix } from "../load.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
 import { outdateInDoubt } from "../change.ts";
 import { commit } from "../records/commit.ts";
@@ -244,7 +244,7 @@ async function finishCreated(
   assertImageShown(created, view, "create");
   await giveUpOtherCopies(call, view, plan);
   const { stored } = created;
-  const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
+  const sizeBytes = chooseGrownSize(range, heldBytes(stored, view));
   assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, call.settings.overcommit);
   return await grownTo(call, created, sizeBytes);
 }

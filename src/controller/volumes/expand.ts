@@ -1,14 +1,22 @@
 import { folderOf, isPlain } from "../../volume/model/sources.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.ts";
 import { isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import { assertImageShown, assertOwnImage, assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
+import {
+  assertImageShown,
+  assertOwnImage,
+  assertVolumeGone,
+  heldBytes,
+  notFound,
+  ownFilePrefix,
+  withImage,
+} from "../load.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
 import { exported, growth, type Room, type Step } from "../records/steps.ts";
 import { taken } from "../records/take.ts";
@@ -20,7 +28,7 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 /**
  * Grows a volume and returns its size as read back, in bytes, without the header of an encrypted one; its present size when
  * that is enough. Two commands; one when there is nothing to do, or when the router has what this process has written last,
- * and ample room. Where the router shows a new size after a toggle only, the export of a volume in use is toggled if each of
+ * and ample room; one more of an imported volume. Where the router shows a new size after a toggle only, the export of a volume in use is toggled if each of
  * its nodes has the device layer.
  *
  * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
@@ -39,8 +47,9 @@ export async function expandVolume(
 
 async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
-  const read = (level: Level) =>
+  const look = (level: Level) =>
     level === "own" && call.promised.expects(range.requiredBytes) ? readOne(call, id) : readAll(call, id);
+  const read = async (level: Level) => await withItsImage(call, await look(level));
   const rule = (view: View) => decideGrowing(call, view, range);
   const { stored, record } = await changeByRule(call, { id, verb: "expand", read }, rule);
   // What the disk leaves to a user of the volume.
@@ -60,6 +69,14 @@ async function readAll(call: ControllerCall, id: string): Promise<View> {
   return { ...view, id, isAssumed: false, all, volume: all.find((one) => one.id === id), sharers: [] };
 }
 
+/** The same with the image of an imported volume, whose name tells nothing. */
+async function withItsImage(call: ControllerCall, view: View): Promise<View> {
+  const owner = view.volume && judgeOwnership(view.volume, call.settings.cluster);
+  if (owner?.state !== "owned") return view;
+  const { view: { files }, volume } = await withImage(call, { view, volume: owner.volume }, "expand");
+  return { ...view, files, volume: volume?.stored };
+}
+
 /**
  * Decides by what is known of the volume. A disk that is remembered grows unread, held or not, but for one in use where this
  * router shows a larger size after a toggle only.
@@ -72,11 +89,12 @@ function growing(call: ControllerCall, view: View, range: SizeRange): Decision<O
   const { cluster, growth } = call.settings;
   const volume = existing(call, view);
   const { stored, record } = volume;
-  const sizeBytes = chooseGrownSize(withHeader(range, isEncrypted(record)), stored.sizeBytes);
-  if (sizeBytes === volume.stored.sizeBytes) {
+  const wanted = withHeader(range, isEncrypted(record));
+  if (chooseGrownSize(wanted, stored.sizeBytes) === stored.sizeBytes) {
     const on = turnedOn(call, volume);
     return on === undefined ? { answer: volume, stands: volume } : { step: on, next: (after) => after };
   }
+  const sizeBytes = chooseGrownSize(wanted, heldBytes(stored, view));
   const isInUse = stored.exported || record.holders.length > 0;
   const isOdd = !isPlain(volume, cluster) || growth === "after-toggle" && isInUse;
   if (view.isAssumed && isOdd) return { need: "read" };

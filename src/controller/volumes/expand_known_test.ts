@@ -52,6 +52,26 @@ Deno.test("expandVolume() takes one command for a volume that this controller ha
   assert.deepEqual(methods(), ["view"], "that it is large enough only a read tells");
 });
 
+Deno.test("expandVolume() cuts nothing of an image that became larger than the disk that is remembered", async () => {
+  const { store, expand, size, methods } = await remembering();
+  store.putFile(held.imagePath, 4n * gibibyte);
+  assert.equal(await expand(2n), 4n * gibibyte);
+  assert.deepEqual([methods(), size(), store.violations], [["growUnseen", "view", "change"], 4n, []]);
+});
+
+Deno.test("a disk that any call has read as smaller than its image is not remembered", async () => {
+  const { store, deps, expand, methods } = await remembering({ alone: true });
+  deps.memory.known.forgetAll();
+  await deps.promised.learnFrom(() => store.createView(undefined, context));
+  store.putFile(held.imagePath, 4n * gibibyte);
+  deps.memory.inDoubt.remember(id, held.comment);
+  assert.equal(await expand(1n), gibibyte, "and its record is written again");
+  assert.equal(deps.memory.known.get(id), undefined);
+  methods();
+  assert.equal(await expand(2n), 4n * gibibyte);
+  assert.deepEqual([methods(), store.violations], [["view", "change"], []]);
+});
+
 /** What keeps a volume that is remembered from being grown unread. */
 const readFirst: Readonly<Record<string, Options>> = {
   "others change volumes too": { alone: false },

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 import { allowFormat } from "./allow_format.ts";
@@ -228,4 +229,26 @@ Deno.test("expandVolume() leaves the user of an encrypted volume the requested s
   assert.equal(await expand(gibibyte), 2n * gibibyte);
   assert.equal(await expand(3n * gibibyte), 3n * gibibyte);
   await assert.rejects(expand(0n, gibibyte), refusal("out-of-range"));
+});
+
+Deno.test("expandVolume() cuts nothing of an image that is larger than its disk, as the router forgot that it had grown", async () => {
+  const { store, expand, size } = controller();
+  const { imagePath } = store.disks.get("pvc-1")!;
+  store.putFile(imagePath, 4n * gibibyte);
+  await assert.rejects(expand(2n * gibibyte, 3n * gibibyte), refusal("out-of-range"));
+  assert.equal(await expand(2n * gibibyte), 4n * gibibyte);
+  assert.deepEqual([size(), store.violations], [4n * gibibyte, []]);
+});
+
+Deno.test("expandVolume() cuts nothing of an imported file, for which it looks by its path", async () => {
+  const { store, deps } = testController();
+  const imagePath = `${testBase}/theirs.img`;
+  store.put(aDisk(aRecord({ source: importedSource("pvc-1", imagePath) }), { imagePath }));
+  store.putFile(imagePath, 4n * gibibyte);
+  const expand = () => expandVolume(deps, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, context);
+  assert.equal(await expand(), 4n * gibibyte);
+  assert.deepEqual(store.calls.map(({ method }) => method), ["createView", "view", "change"]);
+  assert.deepEqual(store.violations, []);
+  store.allFiles.delete(imagePath);
+  await assert.rejects(expand(), refusal("precondition", /its image does not exist/));
 });

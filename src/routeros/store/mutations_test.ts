@@ -166,7 +166,7 @@ Deno.test("unseenGrowthStatement() lets the router look whether the disk and its
   for (const [exported, flag] of [[true, "nvme-tcp-export"], [false, "!nvme-tcp-export"]] as const) {
     assert.equal(
       unseenGrowthStatement({ ...known, exported }, grown).text,
-      `:if (([:len [/file find where ${image}]]=1) and ` +
+      `:if (([:len [/file find where ${image} and size="5"]]=1) and ` +
         `([:len [/disk find where mounted and mount-point="pool"]]=1)) do={` +
         `/disk set [find where slot="s1" and file-path="/pool/csi/s1.1a2b3c4d.img" and size="5" and ` +
         `comment="old" and ${flag}] file-size="7" comment="new"}`,

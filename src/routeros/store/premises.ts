@@ -64,7 +64,7 @@ function partOf(premise: Premise, id: string): Part {
     case "no-files":
       return { condition: none(ros`/file find where name~${holding(premise.text)}`) };
     case "image-there":
-      return { condition: oneFile(premise.path) };
+      return { condition: oneFile(premise.path, premise.bytes) };
     case "pool-mounted":
       return { condition: onePool(premise) };
     case "up-for":
@@ -95,9 +95,10 @@ export function noFile(path: string): Fragment {
   return none(ros`/file find where name=${fileName(path)}`);
 }
 
-/** That a file is at the path. */
-export function oneFile(path: string): Fragment {
-  return one(ros`/file find where name=${fileName(path)}`);
+/** That a file is at the path, of that size where one is given. */
+export function oneFile(path: string, sizeBytes?: bigint): Fragment {
+  const named = ros`/file find where name=${fileName(path)}`;
+  return one(sizeBytes === undefined ? named : ros`${named} and size=${sizeBytes}`);
 }
 
 /** That the router finds nothing. */

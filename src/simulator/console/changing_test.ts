@@ -146,6 +146,16 @@ Deno.test("a disk whose file does not exist, or lies on a pool that is not mount
   }
 });
 
+Deno.test("a file that is larger than its disk is cut to what the disk is given", async () => {
+  const router = makeRouter();
+  const type = typeTo(router);
+  await type(`${makeBasePath}; ${addCommand("a")}`);
+  const path = "storage-pool/metal-csi/a.img";
+  router.files.resize(path, 4n << 30n);
+  await type('/disk set "a" file-size="2147483648"');
+  assert.equal(router.files.find(path)?.sizeBytes, 2n << 30n);
+});
+
 Deno.test("a file is copied and renamed", async () => {
   const type = await typing();
   await type(addCommand("a"));

@@ -109,13 +109,17 @@ function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   if (router.ignoresResize) return disk;
   if (fileSizeBytes < disk.fileSizeBytes) throw Refusal.cannotShrink();
   // Its pool is not mounted, or the file was removed.
-  if (router.files.find(disk.filePath.slice(1)) === undefined) throw Refusal.noSuchItem();
-  router.assertWritable(disk.filePath.slice(1));
+  const path = disk.filePath.slice(1);
+  const file = router.files.find(path);
+  if (file === undefined) throw Refusal.noSuchItem();
+  router.assertWritable(path);
   const pool = router.poolOf(disk.filePath);
   if (pool !== undefined && router.allocationOf(pool) === "full") {
     router.assertSpace(disk.filePath, fileSizeBytes - disk.fileSizeBytes);
   }
   if (router.behaviours.grow === "never") return { ...disk, fileSizeBytes };
+  // Of a file that has grown without its disk, the rest goes.
+  if (file.sizeBytes > fileSizeBytes) router.files.resize(path, fileSizeBytes);
   return { ...disk, fileSizeBytes, sizeBytes: fileSizeBytes };
 }
 

@@ -11,8 +11,8 @@ export type Premise =
   | { readonly is: "slot-free" }
   /** The image path of no disk, of one disk alone, holds the text; the path of no file does. */
   | { readonly is: "unused" | "alone" | "no-files"; readonly text: string }
-  /** A file is at the path. */
-  | { readonly is: "image-there"; readonly path: string }
+  /** A file is at the path, of that size where one is named. */
+  | { readonly is: "image-there"; readonly path: string; readonly bytes?: bigint }
   /** On Btrfs the file system that is mounted there has the label. */
   | { readonly is: "pool-mounted"; readonly mountPoint: string; readonly label: string | undefined }
   /** The bytes of no volume say that it is a file system of that label. */
