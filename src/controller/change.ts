@@ -83,7 +83,8 @@ export async function changeVolume(
   if (after !== undefined && after.imagePath !== before.imagePath) throw changedMeanwhile(verb, before.id);
   if (after !== undefined && wanted(after)) {
     const kept = await confirmKept(call, verb, before, after, wanted);
-    if (change.comment === undefined) call.memory.known.remember(kept, before.comment);
+    const isRewritten = change.comment !== undefined && change.comment !== before.comment;
+    if (!isRewritten) call.memory.known.remember(kept, before.comment);
     else call.memory.wrote(kept, before.comment);
     return kept;
   }

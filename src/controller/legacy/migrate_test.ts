@@ -15,6 +15,7 @@ import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { releaseVolume } from "../attachments/release.ts";
 import { adoptVolume } from "./adopt.ts";
+import { distrust } from "../records/memory.ts";
 import { migrateAll } from "./migrate.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 
@@ -157,4 +158,32 @@ Deno.test("releaseVolume() exports under the port that the router has, or the dr
     await inTime(clock, releaseVolume(deps, id, testContext()));
     assert.deepEqual([disk().exported, disk().exportNqn, disk().exportPort], [true, nqn, port]);
   }
+});
+
+/** A take-over that was cut off before it turned the export off, and a controller that leads after the one that began it. */
+async function cutOff() {
+  const test = scene(["node-2", 3]);
+  const { deps, store } = test;
+  store.mishap("change", {});
+  store.mishap("change", { runs: false, unreadable: true });
+  await migrateAll(deps, testContext());
+  distrust(deps);
+  store.calls.length = 0;
+  return test;
+}
+
+Deno.test("the record that a take-over has left is not written again", async () => {
+  const { deps, store, clock, disk } = await cutOff();
+  await inTime(clock, unpublishVolume(deps, id, "node-1", testContext()));
+  assert.equal(disk().exported, false);
+  assert.deepEqual(store.calls.map(({ method }) => method), ["view", "change", "view"]);
+});
+
+Deno.test("what an earlier leader has sent may still undo how a take-over is finished", async () => {
+  const { deps, store, clock, disk } = await cutOff();
+  const exported = disk();
+  const after = () => void (disk().exported || clock.timer(1_000, () => store.put(exported)));
+  for (let time = 1; time <= 2; time++) store.mishap("change", { after });
+  const finished = inTime(clock, unpublishVolume(deps, id, "node-1", testContext()));
+  await assert.rejects(finished, refusal("busy"));
 });
