@@ -77,5 +77,8 @@ async function historyOf(steps: readonly Step[], setting: Setting): Promise<read
 
 if (import.meta.main) {
   const [first, count] = Deno.args.map(Number) as [number, number];
-  print(JSON.stringify(await search(first, count)));
+  // Sizes in bytes have no number in JSON.
+  print(
+    JSON.stringify(await search(first, count), (_, value) => typeof value === "bigint" ? `${value}` : value),
+  );
 }
