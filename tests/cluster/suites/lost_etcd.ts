@@ -9,27 +9,35 @@ import { systemClock } from "../../../src/host/clock.ts";
 import { parseObjects } from "../../deploy/objects.ts";
 import { blocksOf, readPage } from "../../docs/pages.ts";
 import { fakeCommandIo } from "../../fakes/command_io.ts";
+import { FakeKubeApi } from "../../fakes/kube_api.ts";
 import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
 import { createRequest, publishRequest } from "../../support/controller_calls.ts";
-import { binary, startPart } from "../../support/parts.ts";
+import { binary, type Part, startPart } from "../../support/parts.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import { type Cluster, type Installed, renderAndApply, type Uninstalled } from "../kit/cluster.ts";
 import { accountKubeconfig } from "../kit/deployment.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { claimOf, paths, podOf } from "../kit/objects.ts";
+import { driverName } from "../kit/driver.ts";
+import { type Claim, claimOf, idle, paths, podOf } from "../kit/objects.ts";
 import { routerPassword, routerUser } from "../kit/router.ts";
 import { eventAbout } from "../kit/attachments.ts";
+import { until } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
+import { PagePerson } from "./pages/person.ts";
 
 /** A node of the lost cluster. */
 const oldNode = "node-of-the-lost-cluster";
+
+/** The namespaces of claims that are on name plates, by the names of claims and volumes. */
+const plated = { photos: "default", films: "media" } as const;
 
 /** What docs/guides/disaster.md says of a lost etcd, step by step. */
 export const suite: Suite = {
   what: "a new cluster takes the place of one whose etcd was lost, and gets its volumes",
   limitMinutes: 8,
   run: async (bench) => {
-    const lost = new Lost(bench);
+    await using person = await PagePerson.make(bench, "127.0.0.1", {});
+    const lost = new Lost(bench, person);
     const cluster = await bench.cluster({
       nodes: { n1: "kubelet" },
       install: (location) => lost.makeAndInstall(location),
@@ -37,6 +45,7 @@ export const suite: Suite = {
     await bench.story([
       ["the audit of the new cluster lists the volumes, and who had them", () => lost.audit(cluster)],
       ["a volume that nobody had is there for a pod, with what was in it", () => lost.use(cluster, "idle")],
+      ["claims that are on name plates come back as the page says", () => lost.rebuild(cluster)],
       ["one that a node had is refused, until somebody vouches", () => lost.refuseAndWithdraw(cluster)],
       ["deleted by this cluster they leave nothing", async () => {
         await lost.end(cluster);
@@ -50,17 +59,21 @@ class Lost {
   readonly #bench: Bench;
   /** By what they hold. */
   readonly #volumes = new Map<string, string>();
+  readonly #person: PagePerson;
   #clusterId = "";
   #location: Uninstalled | undefined;
 
-  constructor(bench: Bench) {
+  constructor(bench: Bench, person: PagePerson) {
     this.#bench = bench;
+    this.#person = person;
   }
 
   /** What the lost cluster has left on the router; and the driver in the new one, with the mark that is seen there. */
   async makeAndInstall(location: Uninstalled): Promise<Installed> {
     this.#location = location;
+    await this.#person.begin(location);
     await this.#live(location);
+    await this.#name(location);
     const { files } = await location.router.control<{ files: { name: string }[] }>("/state");
     const marks = new Set(files.flatMap(({ name }) => /\.([0-9a-f]{8})$/.exec(name)?.[1] ?? []));
     assert.equal(marks.size, 1);
@@ -70,23 +83,59 @@ class Lost {
 
   /** The controller of the lost cluster, as long as that lived. */
   async #live(location: Uninstalled): Promise<void> {
-    const socket = join(location.folder, "lost.sock");
-    const part = startPart(isFile(binary) ? "binary" : "sources", "serve", join(location.folder, "log"), [
-      ...["--mode=controller", `--endpoint=unix://${socket}`, "--metrics-address=127.0.0.1:0"],
-      ...["--kubernetes=off", "--cluster-id=nobody has written it down", `--known-node=${oldNode}`],
-      ...["--nvme-address=127.0.0.1", "--unexport-grace=0s", ...await this.#reach()],
-    ]);
-    const clients = dial(loadCsi(), `unix://${socket}`, systemClock);
+    const part = await this.#controller(location, "--kubernetes=off", `--known-node=${oldNode}`);
+    const clients = dial(loadCsi(), `unix://${join(location.folder, "lost.sock")}`, systemClock);
     try {
       await part.ready(() => serves(clients), 100, this.#bench.signal);
-      await this.#make(clients, location, "idle");
-      await this.#make(clients, location, "busy");
-      const volumeId = this.#id("idle");
-      await clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: oldNode });
+      for (const name of ["busy", "idle", ...Object.keys(plated)]) {
+        await this.#make(clients, location, name);
+        if (name === "busy") continue;
+        const volumeId = this.#id(name);
+        await clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: oldNode });
+      }
     } finally {
       clients.close();
       await part.kill();
     }
+  }
+
+  /** Its controller with the API server that is lost now, from which the names on the plates are. */
+  async #name(location: Uninstalled): Promise<void> {
+    await using api = new FakeKubeApi();
+    for (const [name, namespace] of Object.entries(plated)) {
+      api.put(paths.volumes, {
+        metadata: { name },
+        spec: {
+          csi: { driver: driverName, volumeHandle: this.#id(name) },
+          claimRef: { namespace, name, uid: `uid-of-${name}` },
+          storageClassName: "rds-ext4",
+        },
+      });
+    }
+    const kubeconfig = join(location.folder, "lost-kubeconfig");
+    await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+    const part = await this.#controller(location, `--kubeconfig=${kubeconfig}`);
+    try {
+      await part.ready(
+        async () => {
+          const { files } = await location.router.control<{ files: { name: string }[] }>("/state");
+          const shown = files.flatMap(({ name }) => /names-of-[0-9a-f]{8}\/(.*)/.exec(name)?.[1] ?? []);
+          return shown.length === Object.keys(plated).length;
+        },
+        100,
+        this.#bench.signal,
+      );
+    } finally {
+      await part.kill();
+    }
+  }
+
+  async #controller({ folder }: Uninstalled, ...flags: readonly string[]): Promise<Part> {
+    return startPart(isFile(binary) ? "binary" : "sources", "serve", join(folder, "log"), [
+      ...["--mode=controller", `--endpoint=unix://${join(folder, "lost.sock")}`],
+      ...["--metrics-address=127.0.0.1:0", "--cluster-id=nobody has written it down", ...flags],
+      ...["--nvme-address=127.0.0.1", "--unexport-grace=0s", ...await this.#reach()],
+    ]);
   }
 
   /** A volume with a file system in it, as a node of the lost cluster would have made it. */
@@ -103,12 +152,48 @@ class Lost {
   }
 
   async audit(cluster: Cluster): Promise<string> {
-    const { plane, chart } = cluster;
-    const kubeconfig = await accountKubeconfig(plane, chart.namespace, chart.controllerAccount);
-    const out = await this.#run(auditCommand, `--kubeconfig=${kubeconfig}`);
+    const out = await this.#run(auditCommand, await kubeconfigOf(cluster));
     for (const id of this.#volumes.values()) assert.match(out, new RegExp(`disk-without-pv +${id} `));
-    assert.match(out, new RegExp(`holder-without-attachment +${this.#id("busy")} .*${oldNode}`));
+    // The reason is below the row.
+    assert.match(
+      out,
+      new RegExp(`holder-without-attachment +${this.#id("busy")} .*\\n.*\\n.*node=${oldNode}`),
+    );
+    assert.match(out, /^ {2}name: media\/films$/m);
     return out.split("\n").at(-1) ?? "";
+  }
+
+  /** Types the blocks of the page. There is no pod here in which its command would run. */
+  async rebuild(cluster: Cluster): Promise<string> {
+    const blocks = blocksOf(readPage("docs/guides/disaster.md"))
+      .filter(({ heading, language }) => heading === "Only the router is left" && language === "sh");
+    const [print, apply] = blocks;
+    assert.equal(blocks.length, 2);
+    const flags = [await kubeconfigOf(cluster), ...await this.#reach(), "2> lost.txt"].join(" ");
+    const printing = print!.text.replace(/^kubectl .* -- \\\n */, "").replace(
+      "hash:1a2b3c4d",
+      this.#clusterId,
+    );
+    await this.#person.type({ ...print!, text: `cd ~; ${printing} ${flags}` });
+    const reported = await Deno.readTextFile(join(this.#person.folder, "lost.txt"));
+    for (
+      const text of [
+        "Printed for 2 volumes of 4;",
+        "make the namespaces before you apply them: default, media.",
+        `Left out: ${this.#id("idle")}, which the PersistentVolume idle-recovered names already.`,
+        `Left out: ${this.#id("busy")}, which ${oldNode} has.`,
+      ]
+    ) assert.ok(reported.includes(text), reported);
+    await this.#person.type({ ...apply!, text: apply!.text.replace("NAMESPACE", "media") });
+    const work = new Workload(cluster, this.#bench.signal);
+    await cluster.api.create(paths.pods, podOf("photos", idle, { filesystems: ["photos"] }));
+    await work.running("photos");
+    assert.equal(await work.exec("photos", "cat /photos/data"), "photos");
+    await until("the claim in another namespace to be bound", async () => {
+      const { status } = await cluster.api.get<Claim>(`${claimsIn("media")}/films`);
+      return status.phase === "Bound";
+    }, { limitSeconds: 60, signal: this.#bench.signal });
+    return reported.split("\n").find((line) => line.includes("Printed"))!.slice(0, 120);
   }
 
   async use(cluster: Cluster, name: string): Promise<string> {
@@ -135,11 +220,16 @@ class Lost {
   /** The objects of the claims stay with their volumes: nobody here has provisioned those. */
   async end(cluster: Cluster): Promise<void> {
     const work = new Workload(cluster, this.#bench.signal);
-    const names = [...this.#volumes.keys()];
-    await work.remove(paths.pods, ...names);
+    await work.remove(paths.pods, "idle", "busy", "photos");
     await work.gone(paths.attachments);
-    await work.remove(paths.claims, ...names);
-    await work.remove(paths.volumes, ...names.map((name) => `${name}-recovered`));
+    await work.remove(paths.claims, "idle", "busy");
+    for (const [name, namespace] of Object.entries(plated)) await work.remove(claimsIn(namespace), name);
+    const objects = [
+      "idle-recovered",
+      "busy-recovered",
+      ...Object.keys(plated).map((name) => this.#id(name)),
+    ];
+    await work.remove(paths.volumes, ...objects);
     for (const volumeId of this.#volumes.values()) {
       await cluster.controller.clients.controller.call("DeleteVolume", { volumeId });
     }
@@ -187,6 +277,14 @@ class Lost {
     assert(id !== undefined, name);
     return id;
   }
+}
+
+function claimsIn(namespace: string): string {
+  return `/api/v1/namespaces/${namespace}/persistentvolumeclaims`;
+}
+
+async function kubeconfigOf({ plane, chart }: Cluster): Promise<string> {
+  return `--kubeconfig=${await accountKubeconfig(plane, chart.namespace, chart.controllerAccount)}`;
 }
 
 async function serves({ identity }: CsiClients): Promise<boolean> {
