@@ -78,23 +78,33 @@ export class NamePlateWriter {
     const plan = planPlates({ cluster, basePaths, pools, disks: inventory.volumes, files, names });
     this.#reportLimit(plan);
     const { add, replaced } = plan;
-    const idle = await this.#idlePaths(plan, inventory, context);
-    const remove = [...replaced, ...idle].slice(0, Math.max(0, maxPlateChanges - add.length));
-    return add.length + remove.length === 0 ? undefined : await store.changeFolders({ add, remove }, context);
+    const { paths, complaint } = await this.#idlePaths(plan, inventory, context);
+    const remove = [...replaced, ...paths].slice(0, Math.max(0, maxPlateChanges - add.length));
+    if (add.length + remove.length === 0) return complaint;
+    return await store.changeFolders({ add, remove }, context) ?? complaint;
   }
 
-  /** The plates and folders that nothing needs. A router that has just booted may show neither disks nor images. */
+  /**
+   * The plates and folders that nothing needs, or why nobody knows of the plates: others are made all the same. A router that has
+   * just booted may show neither disks nor images.
+   */
   async #idlePaths(
     { idle, empty }: PlatePlan,
     inventory: Inventory,
     context: CallContext,
-  ): Promise<readonly string[]> {
+  ): Promise<{ readonly paths: readonly string[]; readonly complaint?: string }> {
     const { settings: { cluster, basePaths, settleMs } } = this.#deps;
-    if (inventory.upMs < settleMs || idle.length + empty.length === 0) return [];
-    if (idle.length === 0) return empty;
-    const files = await ownAndLegacyFiles({ ...this.#deps, context }, inventory);
-    assertAbsenceProven(files, basePaths, settleMs);
-    return [...plateLeftovers(idle, files.files, cluster), ...empty];
+    if (inventory.upMs < settleMs) return { paths: [] };
+    if (idle.length === 0) return { paths: empty };
+    try {
+      const files = await ownAndLegacyFiles({ ...this.#deps, context }, inventory);
+      assertAbsenceProven(files, basePaths, settleMs);
+      return { paths: [...plateLeftovers(idle, files.files, cluster), ...empty] };
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (!VolumeError.is(error)) throw error;
+      return { paths: empty, complaint: error.message };
+    }
   }
 
   #reportLimit({ isOverLimit }: PlatePlan): void {

@@ -3,6 +3,7 @@ import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../../tests/fakes/records.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import { formatPlate, type ObjectName, platesFolder } from "../../volume/model/name_plates.ts";
 import { readInventory } from "../inventory.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -240,4 +241,21 @@ Deno.test("readNames() answers without names when the router takes long, and not
   const late = assert.rejects(readNames(deps, context), { kind: "deadline" });
   await clock.advance(6_000);
   await late;
+});
+
+Deno.test("plates are made although nobody knows which ones nothing needs, and that is told", async () => {
+  const { write, shown, store, cluster, notes } = scene(["pvc-1"]);
+  await write();
+  // It may be on a pool that is away.
+  const files = store.files.bind(store);
+  store.files = async (part, context) => {
+    if (part.startsWith(".")) throw new VolumeError("unavailable", "Cannot read from the router");
+    return await files(part, context);
+  };
+  store.putFile(pathOf("pvc-gone", "old"), 0n, true);
+  store.put(aDisk(aRecord(), { id: "pvc-2", imagePath: `${testBase}/pvc-2.${testCluster}.img` }));
+  cluster.named = ["pvc-1", "pvc-2"].map((id) => nameOf(id, `claim-of-${id}`));
+  await write();
+  assert.equal(shown().length, 3);
+  assert.deepEqual(notes, ["cannot keep the name plates on the router; retrying"]);
 });

@@ -98,10 +98,11 @@ export function parsePlates(
 ): StoredPlate[] {
   const inside = `/${platesFolder(cluster)}/`;
   const folders = basePaths?.map((base) => base + inside);
-  const folderOf = (path: string) =>
-    folders === undefined
-      ? path.slice(0, path.lastIndexOf(inside) + inside.length)
-      : folders.find((folder) => path.startsWith(folder));
+  const folderOf = (path: string) => {
+    if (folders !== undefined) return folders.find((folder) => path.startsWith(folder));
+    const at = path.lastIndexOf(inside);
+    return at < 0 ? undefined : path.slice(0, at + inside.length);
+  };
   const full = new Set(files.map(({ path }) => parentFolder(path)));
   const found = files.flatMap(({ path, directory }): StoredPlate[] => {
     const folder = folderOf(path);

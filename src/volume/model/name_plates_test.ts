@@ -104,6 +104,11 @@ Deno.test("parsePlates() finds the plates of a cluster in the allowed folders, a
   ];
   const found = parsePlates(files, "0123abcd", ["/pool/csi", "/fast"]);
   assert.deepEqual(found.map(({ name, isFull }) => [name, isFull]), [["a", false], ["b", true]]);
+  // Another cluster's claim may have the name of the folder; what has no folder of that name is no plate, wherever it is.
+  const of = plate({ name: "names-of-0123abcd" });
+  const others = [folder(`/pool/csi/names-of-ffffffff/${of}`), folder(`/${"x".repeat(17)}${of}`)];
+  const all = parsePlates([...files, ...others], "0123abcd", undefined);
+  assert.deepEqual(all.map(({ name }) => name), ["e", "a", "b"]);
 });
 
 Deno.test("withNames() puts the name of a volume behind its id, and changes no path", () => {

@@ -53,31 +53,45 @@ export function planPlates(view: PlateView): PlatePlan {
   const plates = parsePlates(files, cluster, basePaths);
   const wanted = wantedPlates(view);
   const shown = new Set(plates.map(({ path }) => nameOf(path)));
-  const missing = [...wanted].filter(([text]) => !shown.has(text)).map(([, { path }]) => path);
-  const room = Math.max(0, maxPlates - plates.length);
+  const removable = plates.filter(({ isFull, path }) => !isFull && !wanted.has(nameOf(path)));
+  const missing = [...wanted].flatMap(([text, one]) => shown.has(text) ? [] : [one]);
   const folders = basePaths.map((base) => `${base}/${platesFolder(cluster)}`);
   const isThere = (folder: string) => files.some(({ path }) => path === folder);
-  const used = new Set([...wanted.values()].map(({ path }) => parentFolder(path)));
-  const add = missing.toSorted().slice(0, Math.min(room, maxPlateChanges));
+  const needed = new Set([...wanted.values()].map(({ path }) => parentFolder(path)));
+  // Whatever they are called: a router may make a plate under another name than it was told.
+  const used = files.filter(({ path }) => folders.includes(parentFolder(path))).length;
+  const outdated = new Set(removable.map(({ id }) => id));
+  const { add, isOverLimit } = withinLimit(missing, outdated, maxPlates - used);
   const made = folders.filter((folder) =>
     !isThere(folder) && add.some((path) => parentFolder(path) === folder)
   );
   const named = new Set(names.map(({ id }) => id));
   const slots = new Set(disks.map(({ id }) => id));
-  const incomplete = new Set(
-    [...wanted].filter(([text]) => !shown.has(text)).map(([, { id }]) => id),
-  );
+  const incomplete = new Set(missing.map(({ id }) => id));
   const wantedIds = new Set([...wanted.values()].map(({ id }) => id));
-  const removable = plates.filter(({ isFull, path }) => !isFull && !wanted.has(nameOf(path)));
   return {
     add: [...made, ...add].slice(0, maxPlateChanges),
     replaced: removable.filter(({ id }) => wantedIds.has(id) && !incomplete.has(id)).map(({ path }) => path),
     idle: removable.filter(({ id }) => !named.has(id) && !slots.has(id)),
     empty: folders.filter((folder) =>
-      isThere(folder) && !used.has(folder) && !files.some(({ path }) => path.startsWith(`${folder}/`))
+      isThere(folder) && !needed.has(folder) && !files.some(({ path }) => path.startsWith(`${folder}/`))
     ),
-    isOverLimit: missing.length > room,
+    isOverLimit,
   };
+}
+
+/** The plates that can be made. One whose volume has an outdated plate may be one too many until that is removed. */
+function withinLimit(
+  missing: readonly { readonly id: string; readonly path: string }[],
+  outdated: ReadonlySet<string>,
+  room: number,
+): { readonly add: readonly string[]; readonly isOverLimit: boolean } {
+  const others = missing.filter(({ id }) => !outdated.has(id));
+  const fresh = others.slice(0, Math.max(0, room));
+  const renewed = missing.filter(({ id }) => outdated.has(id))
+    .slice(0, Math.max(0, room - fresh.length + maxPlateChanges));
+  const add = [...fresh, ...renewed].map(({ path }) => path).toSorted().slice(0, maxPlateChanges);
+  return { add, isOverLimit: others.length > fresh.length };
 }
 
 /** The plates that should be there, by their names; those of the volumes in the base folder of their image. */

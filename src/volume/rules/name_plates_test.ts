@@ -150,6 +150,24 @@ Deno.test("planPlates() makes at most 20 at once, and none beyond 2,000", () => 
   assert.deepEqual([last.add, last.isOverLimit], [[], true]);
 });
 
+Deno.test("planPlates() replaces the plate of an earlier claim although there is room for no other one", () => {
+  const ids = Array.from({ length: maxPlates }, (_, at) => `v-${String(at).padStart(4, "0")}`);
+  const names = ids.map((id) => nameOf(id));
+  const after = nameOf("v-0007", "photos");
+  const now = [...names.filter(({ id }) => id !== after.id), after, nameOf("new-1")];
+  const files = shown(...names);
+  const first = plan({ names: now, ids: [...ids, "new-1"], files });
+  assert.deepEqual([first.add, first.replaced, first.isOverLimit], [[pathOf(after)], [], true]);
+  const second = plan({ names: now, ids: [...ids, "new-1"], files: [...files, folder(pathOf(after))] });
+  assert.deepEqual([second.add, second.replaced], [[], [pathOf(names[7]!)]]);
+});
+
+Deno.test("planPlates() counts whatever lies among the plates, which a router may name otherwise than it was told", () => {
+  const odd = Array.from({ length: maxPlates }, (_, at) => folder(`${plates}/DEFAULT~${at}`));
+  const { add, isOverLimit } = plan({ names: [nameOf("a-1")], files: [folder(plates), ...odd] });
+  assert.deepEqual([add, isOverLimit], [[], true]);
+});
+
 Deno.test("planPlates() names the folder that nothing needs any more", () => {
   assert.deepEqual(plan({ files: shown(), ids: [] }).empty, [plates]);
   assert.deepEqual(plan({ files: shown(), names: [nameOf("a-1")] }).empty, []);
