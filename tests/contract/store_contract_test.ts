@@ -378,6 +378,12 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const nowhere = `${folder}/not/there`;
     assert.match(await store.changeFolders({ add: [nowhere], remove: [] }, call()) ?? "", /./);
     assert.equal(has(nowhere), false);
+    // What is refused keeps nothing beside it from being made, and removed.
+    const [one, two] = [`${folder}/before`, `${folder}/x-behind`];
+    assert.match(await store.changeFolders({ add: [one, nowhere, two], remove: [] }, call()) ?? "", /./);
+    assert.deepEqual([has(one), has(nowhere), has(two)], [true, false, true]);
+    assert.match(await store.changeFolders({ add: [nowhere], remove: [one, two] }, call()) ?? "", /./);
+    assert.deepEqual([has(one), has(two)], [false, false]);
     // Without its pool a path is one on the router's own storage.
     const own = "/not-mounted";
     assert.equal(await store.changeFolders({ add: [own], remove: [] }, call()), undefined);

@@ -275,16 +275,17 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
 
   async changeFolders({ add, remove }: FolderChange, context: CallContext): Promise<string | undefined> {
     const effect: Effect = (half) => {
+      let refusal: string | undefined;
       for (const path of add) {
         if (this.allFiles.has(path) || !this.tree.isMounted(path)) continue;
-        if (!this.tree.hasFolderFor(path)) return "failure: no such directory";
-        this.putFile(path, 0n, true);
-        if (half) return undefined;
+        if (this.tree.hasFolderFor(path)) this.putFile(path, 0n, true);
+        else refusal ??= "failure: no such directory";
+        if (half) return refusal;
       }
       for (const path of remove) {
         if (this.tree.holding(`${path}/`).length === 0) this.tree.removeFolder(path);
       }
-      return undefined;
+      return refusal;
     };
     const { refusal, ended } = await this.#mutate("changeFolders", "", context, effect);
     return refusal ?? (ended ? undefined : "the router's answer was lost");

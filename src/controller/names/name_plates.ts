@@ -30,6 +30,8 @@ export class NamePlateWriter {
   readonly #cluster: Pick<ReconciledCluster, "names">;
   #complaint: string | undefined;
   #saidLimit = false;
+  /** See `PlateView.skip`. */
+  #skip = 0;
   #running: Promise<void> | undefined;
 
   constructor(deps: ControllerDeps, cluster: Pick<ReconciledCluster, "names">) {
@@ -75,13 +77,16 @@ export class NamePlateWriter {
     const { store, settings: { cluster, basePaths } } = this.#deps;
     const { files, pools } = await store.files(platesFolder(cluster), context);
     const names = await this.#cluster.names(context);
-    const plan = planPlates({ cluster, basePaths, pools, disks: inventory.volumes, files, names });
+    const skip = this.#skip;
+    const plan = planPlates({ cluster, basePaths, pools, disks: inventory.volumes, files, names, skip });
     this.#reportLimit(plan);
     const { add, replaced } = plan;
     const { paths, complaint } = await this.#idlePaths(plan, inventory, context);
     const remove = [...replaced, ...paths].slice(0, Math.max(0, maxPlateChanges - add.length));
     if (add.length + remove.length === 0) return complaint;
-    return await store.changeFolders({ add, remove }, context) ?? complaint;
+    const refusal = await store.changeFolders({ add, remove }, context);
+    this.#skip = refusal === undefined ? 0 : skip + add.length;
+    return refusal ?? complaint;
   }
 
   /**

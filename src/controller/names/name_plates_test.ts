@@ -259,3 +259,18 @@ Deno.test("plates are made although nobody knows which ones nothing needs, and t
   assert.equal(shown().length, 3);
   assert.deepEqual(notes, ["cannot keep the name plates on the router; retrying"]);
 });
+
+Deno.test("names that the router refuses keep no other ones from being made", async () => {
+  const ids = Array.from({ length: 50 }, (_, at) => `pvc-${at + 100}`);
+  const { write, shown, store, cluster, notes } = scene(ids);
+  cluster.named = ids.map((id, at) => nameOf(id, at < 45 ? `a.${at}` : `b-${at}`));
+  const { changeFolders } = store;
+  store.changeFolders = async ({ add, remove }, context) => {
+    const taken = add.filter((path) => !path.includes("+"));
+    const refusal = await changeFolders.call(store, { add: taken, remove }, context);
+    return taken.length < add.length ? "failure: bad name" : refusal;
+  };
+  for (let turn = 0; turn < 4; turn++) await write();
+  assert.equal(shown().length, 5);
+  assert.deepEqual(notes, ["cannot keep the name plates on the router; retrying"]);
+});

@@ -242,17 +242,18 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       ...add.map(poolFolderStatement),
       ...remove.map(removeFolderStatement),
     ];
-    for (const some of divideIntoExecs(statements)) {
-      if (some.length === 0) continue;
-      const { answer, refusal } = await this.exchange.exec(some, {
-        kind: "folders",
-        key: "",
-        queries: [],
-        context,
-      });
-      if (answer === undefined) return refusal ?? "the router's answer was lost";
+    const question = { kind: "folders", key: "", queries: [], context };
+    const todo = divideIntoExecs(statements).filter((some) => some.length > 0);
+    let firstRefusal: string | undefined;
+    for (let some = todo.shift(); some !== undefined; some = todo.shift()) {
+      const { answer, refusal } = await this.exchange.exec(some, question);
+      if (answer !== undefined) continue;
+      if (refusal === undefined) return "the router's answer was lost";
+      firstRefusal ??= refusal;
+      // Nothing says which one was refused, and what is behind it did not run.
+      if (some.length > 1) todo.unshift(...some.map((one) => [one]));
     }
-    return undefined;
+    return firstRefusal;
   }
 
   async probe(context: CallContext): Promise<void> {

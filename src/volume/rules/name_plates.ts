@@ -31,6 +31,8 @@ export interface PlateView {
   readonly files: readonly StoredFile[];
   /** What the cluster calls its volumes and snapshots. */
   readonly names: readonly ObjectName[];
+  /** How many of the missing plates are left for another time, because the router refused some. @default {0} */
+  readonly skip?: number;
 }
 
 /** The folders that are to be made and removed. */
@@ -61,7 +63,7 @@ export function planPlates(view: PlateView): PlatePlan {
   // Whatever they are called: a router may make a plate under another name than it was told.
   const used = files.filter(({ path }) => folders.includes(parentFolder(path))).length;
   const outdated = new Set(removable.map(({ id }) => id));
-  const { add, isOverLimit } = withinLimit(missing, outdated, maxPlates - used);
+  const { add, isOverLimit } = withinLimit(missing, outdated, maxPlates - used, view.skip);
   const made = folders.filter((folder) =>
     !isThere(folder) && add.some((path) => parentFolder(path) === folder)
   );
@@ -85,12 +87,15 @@ function withinLimit(
   missing: readonly { readonly id: string; readonly path: string }[],
   outdated: ReadonlySet<string>,
   room: number,
+  skip = 0,
 ): { readonly add: readonly string[]; readonly isOverLimit: boolean } {
   const others = missing.filter(({ id }) => !outdated.has(id));
   const fresh = others.slice(0, Math.max(0, room));
   const renewed = missing.filter(({ id }) => outdated.has(id))
     .slice(0, Math.max(0, room - fresh.length + maxPlateChanges));
-  const add = [...fresh, ...renewed].map(({ path }) => path).toSorted().slice(0, maxPlateChanges);
+  const all = [...fresh, ...renewed].map(({ path }) => path).toSorted();
+  const from = all.length === 0 ? 0 : skip % all.length;
+  const add = [...all.slice(from), ...all.slice(0, from)].slice(0, maxPlateChanges);
   return { add, isOverLimit: others.length > fresh.length };
 }
 
