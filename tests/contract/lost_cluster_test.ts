@@ -52,7 +52,7 @@ async function writePlates(args: readonly string[], io: CommandIo): Promise<numb
   const config = readOneBackend(flags, await systemFiles(args, io.env));
   const cluster = { address, driverName: testDriver };
   await withController({ name: "test", config, timeoutMs: 60_000, cluster }, io, async (deps, context) => {
-    const writer = new NamePlateWriter(deps, deps.clusterView!);
+    const writer = new NamePlateWriter(deps, deps.clusterView!, true);
     for (let round = 0; round < 3; round++) {
       await deps.clusterView!.allAttachments(context);
       const { inventory } = await readInventory(deps, context);

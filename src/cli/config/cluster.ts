@@ -44,7 +44,7 @@ export const clusterFlags: FlagTable = {
     form: "switch",
     fallback: "true",
     help:
-      "Keep an empty folder on the router for each volume and snapshot, named by namespace, claim and class. rds-csi adopt rebuilds claims from them when the cluster is lost.",
+      "Keep an empty folder on the router for each volume and snapshot, named by namespace, claim and class. rds-csi adopt rebuilds claims of a lost cluster from them; false removes them.",
   },
   "migration-pairs": {
     form: "text",

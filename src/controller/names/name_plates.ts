@@ -28,15 +28,20 @@ const readMs = 10_000;
 export class NamePlateWriter {
   readonly #deps: ControllerDeps;
   readonly #cluster: Pick<ReconciledCluster, "names">;
+  readonly #isWanted: boolean;
   #complaint: string | undefined;
   #saidLimit = false;
+  /** Whether no plate is wanted, and none was there. */
+  #isOver = false;
   /** See `PlateView.skip`. */
   #skip = 0;
   #running: Promise<void> | undefined;
 
-  constructor(deps: ControllerDeps, cluster: Pick<ReconciledCluster, "names">) {
+  /** @param isWanted whether there are to be plates; if not, earlier ones are removed */
+  constructor(deps: ControllerDeps, cluster: Pick<ReconciledCluster, "names">, isWanted: boolean) {
     this.#deps = deps;
     this.#cluster = cluster;
+    this.#isWanted = isWanted;
   }
 
   /**
@@ -45,7 +50,9 @@ export class NamePlateWriter {
    * @param inventory of a round that is over, from before its lists of the cluster
    */
   begin(inventory: Inventory, signal: AbortSignal): void {
-    this.#running ??= this.write(inventory, signal).finally(() => this.#running = undefined);
+    if (!this.#isOver) {
+      this.#running ??= this.write(inventory, signal).finally(() => this.#running = undefined);
+    }
   }
 
   /** Waits until nothing of it is under way. */
@@ -74,11 +81,16 @@ export class NamePlateWriter {
 
   /** Returns why the router did not do all. */
   async #write(inventory: Inventory, context: CallContext): Promise<string | undefined> {
-    const { store, settings: { cluster, basePaths } } = this.#deps;
+    const { store, settings: { cluster, basePaths, settleMs } } = this.#deps;
     const { files, pools } = await store.files(platesFolder(cluster), context);
+    const isWanted = this.#isWanted;
+    // A router that has just booted may not show them yet.
+    this.#isOver = !isWanted && files.length === 0 && inventory.upMs >= settleMs;
+    if (this.#isOver) return undefined;
     const names = await this.#cluster.names(context);
+    const view = { cluster, basePaths, pools, disks: inventory.volumes, files, names };
     const skip = this.#skip;
-    const plan = planPlates({ cluster, basePaths, pools, disks: inventory.volumes, files, names, skip });
+    const plan = planPlates({ ...view, isWanted, skip });
     this.#reportLimit(plan);
     const { add, replaced } = plan;
     const { paths, complaint } = await this.#idlePaths(plan, inventory, context);

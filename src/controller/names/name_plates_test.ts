@@ -14,7 +14,7 @@ const nameOf = (id: string, name: string): ObjectName => ({ id, namespace: "defa
 const pathOf = (id: string, name: string) => `${plates}/${formatPlate(nameOf(id, name))}`;
 
 /** A router with volumes, and a writer that is called for each tenth round. */
-function scene(ids: readonly string[] = ["pvc-1"]) {
+function scene(ids: readonly string[] = ["pvc-1"], isWanted = true) {
   const controller = testController();
   const { store, deps } = controller;
   store.putFile("/pool", 0n, true);
@@ -24,7 +24,7 @@ function scene(ids: readonly string[] = ["pvc-1"]) {
   }
   const cluster = new FakeClusterView();
   cluster.named = ids.map((id) => nameOf(id, `claim-of-${id}`));
-  const writer = new NamePlateWriter(deps, cluster);
+  const writer = new NamePlateWriter(deps, cluster, isWanted);
   return {
     ...controller,
     cluster,
@@ -218,7 +218,10 @@ Deno.test("every command about plates goes aside, and for no longer than a minut
   store.putFile(plates, 0n, true);
   store.putFile(pathOf("pvc-gone", "old"), 0n, true);
   const { inventory } = await readInventory(deps, testContext());
-  await new NamePlateWriter({ ...deps, store: watched }, cluster).write(inventory, testContext().signal);
+  await new NamePlateWriter({ ...deps, store: watched }, cluster, true).write(
+    inventory,
+    testContext().signal,
+  );
   await readPlates({ ...deps, store: watched }, testContext());
   assert.equal(store.allFiles.has(pathOf("pvc-gone", "old")), false);
   assert.equal(contexts.length, 5);
@@ -273,4 +276,20 @@ Deno.test("names that the router refuses keep no other ones from being made", as
   for (let turn = 0; turn < 4; turn++) await write();
   assert.equal(shown().length, 5);
   assert.deepEqual(notes, ["cannot keep the name plates on the router; retrying"]);
+});
+
+Deno.test("where no names are wanted any more they go, but those of volumes that the cluster does not know", async () => {
+  const { write, shown, isThere, store, cluster } = scene(["pvc-1", "pvc-2", "pvc-3"], false);
+  store.putFile(plates, 0n, true);
+  for (const id of ["pvc-1", "pvc-2", "pvc-3"]) store.putFile(pathOf(id, "data"), 0n, true);
+  store.putFile(pathOf("pvc-gone", "data"), 0n, true);
+  // A cluster that takes the place of a lost one has no PersistentVolumes yet.
+  const { named } = cluster;
+  cluster.named = [nameOf("pvc-1", "data")];
+  await write();
+  assert.deepEqual(shown(), ["pvc-2", "pvc-3"].map((id) => formatPlate(nameOf(id, "data"))));
+  cluster.named = named;
+  await write();
+  await write();
+  assert.deepEqual([shown(), isThere(plates)], [[], false]);
 });

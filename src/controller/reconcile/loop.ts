@@ -59,7 +59,7 @@ export class ReconcileLoop {
   readonly #settings: ReconcileLoopSettings;
   readonly #reconciler: Reconciler;
   readonly #boots: RouterBoots;
-  readonly #names: NamePlateWriter | undefined;
+  readonly #names: NamePlateWriter;
   /** Whether the last round has seen a router that shows everything it has. */
   #isSettled = true;
   /** What was told of each volume that is not well. */
@@ -87,7 +87,7 @@ export class ReconcileLoop {
     this.#cluster = cluster;
     this.#settings = settings;
     this.#reconciler = new Reconciler(deps, cluster, settings.reconcile);
-    this.#names = settings.namesOnRouter ? new NamePlateWriter(deps, cluster) : undefined;
+    this.#names = new NamePlateWriter(deps, cluster, settings.namesOnRouter);
   }
 
   /** Goes on until the signal ends it. */
@@ -104,13 +104,13 @@ export class ReconcileLoop {
       }
     } finally {
       end();
-      await this.#names?.ended();
+      await this.#names.ended();
     }
   }
 
   /** After the round, which must not wait for what people read. */
   #beginNames(signal: AbortSignal): void {
-    if (this.#plated !== undefined) this.#names?.begin(this.#plated, signal);
+    if (this.#plated !== undefined) this.#names.begin(this.#plated, signal);
     this.#plated = undefined;
   }
 

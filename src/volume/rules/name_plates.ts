@@ -31,6 +31,8 @@ export interface PlateView {
   readonly files: readonly StoredFile[];
   /** What the cluster calls its volumes and snapshots. */
   readonly names: readonly ObjectName[];
+  /** Whether there are to be plates. @default {true} */
+  readonly isWanted?: boolean;
   /** How many of the missing plates are left for another time, because the router refused some. @default {0} */
   readonly skip?: number;
 }
@@ -39,7 +41,7 @@ export interface PlateView {
 export interface PlatePlan {
   /** Paths in the order in which they are made. */
   readonly add: readonly string[];
-  /** Plates of an earlier name: the present ones are there. */
+  /** Plates of an earlier name: the present ones are there, or none is wanted. */
   readonly replaced: readonly string[];
   /** Plates of ids that neither the cluster nor a disk has. Images and snapshots may be left. */
   readonly idle: readonly StoredPlate[];
@@ -49,11 +51,18 @@ export interface PlatePlan {
   readonly isOverLimit: boolean;
 }
 
+/** A plate that should be there. */
+interface WantedPlate {
+  /** Of the volume or the snapshot. */
+  readonly id: string;
+  readonly path: string;
+}
+
 /** What differs between the plates and the cluster. A plate is missing at most while another one has its place. */
 export function planPlates(view: PlateView): PlatePlan {
-  const { cluster, basePaths, disks, files, names } = view;
+  const { cluster, basePaths, disks, files, names, isWanted = true } = view;
   const plates = parsePlates(files, cluster, basePaths);
-  const wanted = wantedPlates(view);
+  const wanted = isWanted ? wantedPlates(view) : new Map<string, WantedPlate>();
   const shown = new Set(plates.map(({ path }) => nameOf(path)));
   const removable = plates.filter(({ isFull, path }) => !isFull && !wanted.has(nameOf(path)));
   const missing = [...wanted].flatMap(([text, one]) => shown.has(text) ? [] : [one]);
@@ -70,10 +79,11 @@ export function planPlates(view: PlateView): PlatePlan {
   const named = new Set(names.map(({ id }) => id));
   const slots = new Set(disks.map(({ id }) => id));
   const incomplete = new Set(missing.map(({ id }) => id));
-  const wantedIds = new Set([...wanted.values()].map(({ id }) => id));
+  // A cluster that takes the place of a lost one keeps that one's plates until it knows the volumes.
+  const settled = isWanted ? new Set([...wanted.values()].map(({ id }) => id)) : named;
   return {
     add: [...made, ...add].slice(0, maxPlateChanges),
-    replaced: removable.filter(({ id }) => wantedIds.has(id) && !incomplete.has(id)).map(({ path }) => path),
+    replaced: removable.filter(({ id }) => settled.has(id) && !incomplete.has(id)).map(({ path }) => path),
     idle: removable.filter(({ id }) => !named.has(id) && !slots.has(id)),
     empty: folders.filter((folder) =>
       isThere(folder) && !needed.has(folder) && !files.some(({ path }) => path.startsWith(`${folder}/`))
@@ -84,7 +94,7 @@ export function planPlates(view: PlateView): PlatePlan {
 
 /** The plates that can be made. One whose volume has an outdated plate may be one too many until that is removed. */
 function withinLimit(
-  missing: readonly { readonly id: string; readonly path: string }[],
+  missing: readonly WantedPlate[],
   outdated: ReadonlySet<string>,
   room: number,
   skip = 0,
@@ -100,7 +110,7 @@ function withinLimit(
 }
 
 /** The plates that should be there, by their names; those of the volumes in the base folder of their image. */
-function wantedPlates(view: PlateView): ReadonlyMap<string, { readonly id: string; readonly path: string }> {
+function wantedPlates(view: PlateView): ReadonlyMap<string, WantedPlate> {
   const { cluster, basePaths, names } = view;
   const named = new Set(names.map(({ id }) => id));
   const own = new Map(
@@ -109,7 +119,7 @@ function wantedPlates(view: PlateView): ReadonlyMap<string, { readonly id: strin
   const homeOf = (disk: StoredVolume | undefined) =>
     basePaths.find((base) => disk?.imagePath.startsWith(`${base}/`));
   const open = openFolders(view, new Set([...own.values()].map(homeOf)));
-  const wanted = new Map<string, { readonly id: string; readonly path: string }>();
+  const wanted = new Map<string, WantedPlate>();
   for (const name of names) {
     const disk = own.get(name.id);
     if (isVolumeId(name.id) && disk === undefined) continue;
