@@ -7,8 +7,7 @@
  * Ends with 1 when the memory goes on growing after the first 20,000 connections, or is above 110 MB.
  */
 import { parseArgs } from "node:util";
-import { Client, credentials } from "@grpc/grpc-js";
-import { ServiceClient } from "../../src/csi/server/client.ts";
+import { dial } from "../../src/csi/server/client.ts";
 import { type CsiPackage, loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { v8Flags } from "../../tools/v8_flags.ts";
@@ -41,7 +40,7 @@ async function measure(connections: number, every: number): Promise<readonly Sam
     const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
     const first = await lines.read();
     if (first.done) throw new Error("the server did not start");
-    return await dialAndSample(server.pid, `unix:${folder}/csi.sock`, connections, every);
+    return await dialAndSample(server.pid, `unix://${folder}/csi.sock`, connections, every);
   } finally {
     await server.stdin.close();
     await server.status;
@@ -88,15 +87,10 @@ async function dialAndSample(
 
 /** Dials, makes one call and hangs up. */
 async function dialOnce(csi: CsiPackage, target: string, turn: number): Promise<void> {
-  const client = new Client(target, credentials.createInsecure(), {
-    "grpc.use_local_subchannel_pool": 1,
-    "grpc.enable_channelz": 0,
-    "grpc.enable_retries": 0,
-  });
-  const identity = new ServiceClient(client, csi.Identity.service, systemClock);
+  const { identity, close } = dial(csi, target, systemClock);
   try {
     await identity.call(turn % 2 === 0 ? "Probe" : "GetPluginInfo", {}, 30_000);
   } finally {
-    client.close();
+    close();
   }
 }

@@ -102,6 +102,23 @@ Deno.test("what the steps could not remove is removed by another driver, before 
     assert.deepEqual(state(), before);
   }));
 
+Deno.test("a call that takes too long fails its own step, and the calls after it are answered", () =>
+  withAcceptanceBench({ scale: 1 }, async ({ run, state, simulator }) => {
+    const before = state();
+    const say = (text: string) => {
+      if (text !== "fence: withdrawal during writes") return;
+      simulator.faults.arm({ match: 'export="no"', nth: 1, times: 1, action: "delay", value: 4000 });
+    };
+    const { report, said } = await run({ adapters: { ...adapters, say, callMs: 3000 } });
+    assert.equal(simulator.faults.list()[0]?.struck, 1);
+    const [failed, ...others] = report.steps.filter(({ result }) => result === "fail");
+    assert.equal(failed?.step, "fence: withdrawal during writes");
+    assert.match(failed.note, /DEADLINE_EXCEEDED/);
+    assert.deepEqual([others, said], [[], []]);
+    assert.ok(stepsOf(report, "pass").includes("nothing left"));
+    assert.deepEqual(state(), before);
+  }));
+
 Deno.test("a run that is stopped at a command says so, and leaves nothing", () =>
   atCommands((at) =>
     withAcceptanceBench({}, async ({ run, transport, state }) => {

@@ -1,5 +1,4 @@
-import { Client, credentials } from "@grpc/grpc-js";
-import { ServiceClient } from "../../src/csi/server/client.ts";
+import { Connection, ServiceClient } from "../../src/csi/server/client.ts";
 import type { PluginInfo } from "../../src/csi/generated/pluginregistration.ts";
 import { loadRegistration } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
@@ -52,16 +51,16 @@ export class FakeKubelet {
   }
 
   async #ask(name: string): Promise<PluginInfo> {
-    const client = new Client(`unix:${this.folder}/${name}`, credentials.createInsecure());
+    const connection = new Connection(`unix://${this.folder}/${name}`);
     try {
-      const service = new ServiceClient(client, this.#definition, systemClock);
+      const service = new ServiceClient(connection, this.#definition, systemClock);
       const info = await service.call("GetInfo", {}, answerLimitMs);
       const error = this.refusal ?? "";
       const status = { pluginRegistered: error === "", error };
       await service.call("NotifyRegistrationStatus", status, answerLimitMs);
       return info;
     } finally {
-      client.close();
+      connection.close();
     }
   }
 }

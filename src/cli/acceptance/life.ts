@@ -3,7 +3,7 @@ import { messageOf } from "../../volume/errors.ts";
 import { checksumOf, writePattern } from "../demo/pattern.ts";
 import { type LifeKind, volumesOf } from "./names.ts";
 import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";
-import { callMs, grownBytes, smallBytes, TestVolume, type VolumeUser } from "./test_volume.ts";
+import { grownBytes, smallBytes, TestVolume, type VolumeUser } from "./test_volume.ts";
 
 /** What a life needs. */
 export interface LifeOptions {
@@ -100,7 +100,6 @@ class Life {
       const { snapshot } = await this.#options.user.clients.controller.call(
         "CreateSnapshot",
         request,
-        callMs,
       );
       this.#snapshotId = snapshot?.snapshotId ?? "";
     } catch (error) {
@@ -182,7 +181,6 @@ class Life {
     await this.#options.user.clients.controller.call(
       "DeleteSnapshot",
       { snapshotId: this.#snapshotId },
-      callMs,
     );
     this.#snapshotId = "";
   }

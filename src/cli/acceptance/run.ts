@@ -30,7 +30,6 @@ import {
 import type { AcceptanceOptions } from "./options.ts";
 import { rebootGroup } from "./reboot.ts";
 import { type RunConnector, type RunDriver, startRunDriver } from "./stack.ts";
-import { callMs } from "./test_volume.ts";
 import { assertHolds, NotHere, runGroup, type Step, type StepGroup, type StepRunner } from "./step.ts";
 
 /** What a run uses of this machine and the router. */
@@ -49,6 +48,8 @@ export interface RunAdapters {
   readonly kinds?: readonly LifeKind[];
   /** How long a router is waited for. @default {those of a probe} */
   readonly limits?: ProbeSessionLimits;
+  /** How long a call of the driver may take, in milliseconds. @default {twice what a kubelet waits} */
+  readonly callMs?: number;
   /** What the doctor finds on the router. */
   doctor(): Promise<readonly Finding[]>;
   /** Why this machine cannot grow a mounted file system of the kind; undefined when it can. */
@@ -67,6 +68,9 @@ export interface RunAdapters {
   /** Called with each result as it comes; `error` as it was, which the report does not hold. */
   reported(row: ReportedStep, error: unknown): void;
 }
+
+/** Long, as nobody repeats a call. */
+const defaultCallMs = 240_000;
 
 /** What a run gives. */
 export interface RunResult {
@@ -266,11 +270,11 @@ export class AcceptanceRun {
       for (const volumeId of volumeIds) {
         for (const node of [nodeId, otherNodeId]) {
           // A volume that is not there is no error.
-          await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: node }, callMs);
+          await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: node });
         }
-        await controller.call("DeleteVolume", { volumeId }, callMs);
+        await controller.call("DeleteVolume", { volumeId });
       }
-      for (const snapshotId of snapshotIds) await controller.call("DeleteSnapshot", { snapshotId }, callMs);
+      for (const snapshotId of snapshotIds) await controller.call("DeleteSnapshot", { snapshotId });
     }, { kind: "none", reason: "it only removes" });
     const now = await this.#read(this.#adapters.transport, new AbortController().signal);
     const left = findOwn(now, basePath, ownMarks).filter((path) => !path.includes("/rds-csi-probe-"));
@@ -288,9 +292,10 @@ export class AcceptanceRun {
     work: (driver: RunDriver) => Promise<void>,
     connector = this.#adapters.connector,
   ): Promise<void> {
-    const { clock, random, folder, readText, transport } = this.#adapters;
+    const { clock, random, folder, readText, transport, callMs = defaultCallMs } = this.#adapters;
     const { router, basePath, nvmeAddress, nvmePort } = this.#options;
     await using driver = await startRunDriver({
+      callMs,
       ...{ router, basePath, nvmeAddress, nvmePort, connector, folder, clock, random, readText },
       profile: this.#profile,
       // Each connection is made by the transport of the run, whose credentials were read once.

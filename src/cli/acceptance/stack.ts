@@ -28,6 +28,8 @@ export interface RunDriverOptions {
   readonly profile: RouterProfile | undefined;
   readonly clock: Clock;
   readonly random: Random;
+  /** How long a call may take, in milliseconds. */
+  readonly callMs: number;
   through(transport: SshTransport): SshTransport;
   /** Receives the driver's log. */
   sink(line: string): void;
@@ -41,11 +43,11 @@ export interface RunDriver extends AsyncDisposable {
 
 /** Starts the driver, with everything that it sends to the router recorded. */
 export async function startRunDriver(options: RunDriverOptions): Promise<RunDriver> {
-  const { clock, random, through, sink, readText, profile } = options;
+  const { clock, random, through, sink, readText, profile, callMs } = options;
   const profileText = profile === undefined ? "" : formatProfile(profile);
   const config = readServeConfig(serveArgs(options), () => undefined, () => profileText);
   const driver = await startDriver(config, { clock, random, sink, readText, through });
-  const clients = dial(loadCsi(), driver.address, clock);
+  const clients = dial(loadCsi(), driver.address, clock, callMs);
   return {
     clients,
     async [Symbol.asyncDispose]() {

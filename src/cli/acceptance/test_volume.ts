@@ -12,9 +12,6 @@ export interface VolumeUser {
   readonly directory: string;
 }
 
-/** How long a call may take, in milliseconds: twice what a kubelet waits, as nobody repeats it. */
-export const callMs = 240_000;
-
 const gibibyte = 1n << 30n;
 /** The sizes of a volume before and after its growth. */
 export const smallBytes = gibibyte;
@@ -76,7 +73,7 @@ export class TestVolume {
       volumeCapabilities: [this.#capability()],
       parameters: {},
       ...volumeContentSource && { volumeContentSource },
-    }, callMs);
+    });
     this.#id = volume?.volumeId ?? "";
     this.#volumeContext = volume?.volumeContext ?? {};
   }
@@ -86,7 +83,6 @@ export class TestVolume {
     const { publishContext } = await this.#user.clients.controller.call(
       "ControllerPublishVolume",
       this.#publishRequest(nodeId),
-      callMs,
     );
     this.#publishContext = publishContext;
   }
@@ -96,7 +92,6 @@ export class TestVolume {
     const answer = this.#user.clients.controller.call(
       "ControllerPublishVolume",
       this.#publishRequest(otherNodeId),
-      callMs,
     );
     const code = await answer.then(() => "OK", codeOf);
     assertHolds(code === "FAILED_PRECONDITION", "a second node was not refused the volume");
@@ -115,8 +110,8 @@ export class TestVolume {
       volumeCapability: this.#capability(),
       volumeContext: this.#volumeContext,
     };
-    await node.call("NodeStageVolume", common, callMs);
-    await node.call("NodePublishVolume", { ...common, targetPath: this.#target, readonly: false }, callMs);
+    await node.call("NodeStageVolume", common);
+    await node.call("NodePublishVolume", { ...common, targetPath: this.#target, readonly: false });
   }
 
   async attach(): Promise<void> {
@@ -126,8 +121,8 @@ export class TestVolume {
 
   async unmount(): Promise<void> {
     const { node } = this.#user.clients;
-    await node.call("NodeUnpublishVolume", { volumeId: this.#id, targetPath: this.#target }, callMs);
-    await node.call("NodeUnstageVolume", { volumeId: this.#id, stagingTargetPath: this.#staging }, callMs);
+    await node.call("NodeUnpublishVolume", { volumeId: this.#id, targetPath: this.#target });
+    await node.call("NodeUnstageVolume", { volumeId: this.#id, stagingTargetPath: this.#staging });
     this.#mayBeMounted = false;
   }
 
@@ -136,7 +131,6 @@ export class TestVolume {
     await this.#user.clients.controller.call(
       "ControllerUnpublishVolume",
       { volumeId: this.#id, nodeId },
-      callMs,
     );
     this.#mayBePublished = false;
   }
@@ -151,7 +145,7 @@ export class TestVolume {
       volumeId: this.#id,
       capacityRange: { requiredBytes: String(grownBytes) },
       volumeCapability: this.#capability(),
-    }, callMs);
+    });
     assertHolds(BigInt(capacityBytes) >= grownBytes, "the volume did not grow");
   }
 
@@ -162,18 +156,18 @@ export class TestVolume {
       stagingTargetPath: this.#staging,
       capacityRange: { requiredBytes: String(grownBytes) },
       volumeCapability: this.#capability(),
-    }, callMs);
+    });
   }
 
   /** The size that pods see, in bytes. */
   async usableBytes(): Promise<bigint> {
     const request = { volumeId: this.#id, volumePath: this.#target, stagingTargetPath: this.#staging };
-    const { usage } = await this.#user.clients.node.call("NodeGetVolumeStats", request, callMs);
+    const { usage } = await this.#user.clients.node.call("NodeGetVolumeStats", request);
     return BigInt(usage.find(({ unit }) => unit === "BYTES")?.total ?? 0);
   }
 
   async delete(): Promise<void> {
-    await this.#user.clients.controller.call("DeleteVolume", { volumeId: this.#id }, callMs);
+    await this.#user.clients.controller.call("DeleteVolume", { volumeId: this.#id });
     this.#id = "";
   }
 
