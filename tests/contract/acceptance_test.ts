@@ -51,7 +51,7 @@ Deno.test("a run of the controller's half and the fences passes, leaves nothing,
     assert.equal(code, 0, [...lines, ...said].join("\n"));
     assert.deepEqual(state(), before);
     assert.deepEqual(simulator.violations.list(), []);
-    assert.equal(stepsOf(report, "pass").length, 9);
+    assert.equal(stepsOf(report, "pass").length, 10);
     assert.deepEqual(stepsOf(report, "not here"), ["ext4: life", "xfs: life", "block: life"]);
     assert.deepEqual(said.filter((text) => text.includes("cleaning up:")), []);
     await assertNothingOwned(output);
@@ -92,6 +92,30 @@ Deno.test({
       assert.deepEqual(await differencesOf(report), []);
     }),
 });
+
+Deno.test("the health of drives is read without their names, also when one warns of what the report has as a word", () =>
+  withAcceptanceBench({}, async ({ run, simulator: { model } }) => {
+    const drive = model.disks.list().find(({ serial }) => serial !== "")!;
+    const warned = { "critical-warning": ["temperature", "reliability-degraded"], "percentage-used": 104n };
+    model.disks.replace({ ...drive, extra: { ...drive.extra, ...warned } });
+    const { report, output } = await run({ adapters: { probe: knownProfile, kinds: [] } });
+    const { result, note } = report.steps.find(({ step }) => step === "health reading")!;
+    assert.equal(result, "pass");
+    assert.match(note, /^2 drives, 0 partitions, 1 array, 1 Btrfs file system, they report warnings, spare/);
+    assert.match(note, /faults: DriveUnreliable, DriveWorn$/);
+    for (const file of ["report.json", "report.md"]) {
+      const text = await Deno.readTextFile(`${output}/${file}`);
+      for (const own of [drive.serial, drive.model, "nvme1"]) assert.ok(!text.includes(own), own);
+    }
+  }));
+
+Deno.test("a router that refuses to report its drives' health has a step that is not here, and no other", () =>
+  withAcceptanceBench({}, async ({ run, simulator }) => {
+    const refusal = "input does not match any value of proplist";
+    simulator.faults.arm({ match: "raid-member-state", nth: 1, times: 9, action: "error", value: refusal });
+    const { report, code } = await run({ adapters: { probe: knownProfile, kinds: [] } });
+    assert.deepEqual([stepsOf(report, "not here"), code], [["health reading"], 0]);
+  }));
 
 /** This process as a host, with connections that differ in one respect. */
 function changedHost(

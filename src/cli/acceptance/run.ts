@@ -16,6 +16,7 @@ import type { Clock, Random } from "../../volume/ports/system.ts";
 import { maxNqnTailBytes } from "../config/flag_tables.ts";
 import { version } from "../build_version.ts";
 import { fenceGroup } from "./fences.ts";
+import { healthStep } from "./health.ts";
 import { lifeGroup } from "./life.ts";
 import {
   type LifeKind,
@@ -116,7 +117,7 @@ export class AcceptanceRun {
     const transcript = new Transcript(this.#adapters.clock, recording);
     const runner = this.#runner(transcript, recording);
     await this.#cleanUpEarlier(ground);
-    await runGroup(this.#checks(findings, transcript), runner);
+    for (const group of this.#checks(findings, transcript)) await runGroup(group, runner);
     try {
       await this.#runGroups(transcript, runner);
     } finally {
@@ -305,7 +306,7 @@ export class AcceptanceRun {
     await work(driver);
   }
 
-  #checks(findings: readonly Finding[], transcript: Transcript): StepGroup {
+  #checks(findings: readonly Finding[], transcript: Transcript): readonly StepGroup[] {
     const { transport, clock, random, host, signal, say, limits, probe: ask = probeRouter } = this.#adapters;
     const doctor: Step = {
       step: "doctor",
@@ -335,7 +336,9 @@ export class AcceptanceRun {
         return Object.entries(profile.answers).map(([name, answer]) => `${name} ${answer}`).join(", ");
       },
     };
-    return { steps: [doctor, probe], end: () => Promise.resolve() };
+    const health = healthStep({ clock, random, signal, transport: transcript.through(transport) });
+    const end = () => Promise.resolve();
+    return [{ steps: [doctor, probe], end }, { steps: [health], end }];
   }
 
   #groups({ clients }: RunDriver, transcript: Transcript): readonly StepGroup[] {

@@ -40,7 +40,7 @@ export const publicWords: ReadonlySet<string> = new Set(
     "running script set shown sized size slot small smaller snapshot space static stop storage string subvolume such sync " +
     "swap syntax system table terminated than that the there this to too trailing transfer type unable unexpected unknown " +
     "unmount unsupported use used using valid value values volume was while with word write write-pending wrong xfs yes you " +
-    "true false stable testing development long-term")
+    "true false stable testing development long-term temperature spare-space reliability-degraded volatile-backup-failed faulty")
     .split(" "),
 );
 
