@@ -4,7 +4,14 @@ import assert from "node:assert/strict";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { isLong } from "../support/long.ts";
 import { WatchedTransport } from "./_watched_transport.ts";
-import { knownProfile, loopsMissing, stepsOf, withAcceptanceBench } from "./_acceptance_bench.ts";
+import type { RunAdapters } from "../../src/cli/acceptance/run.ts";
+import {
+  type AcceptanceBench,
+  knownProfile,
+  loopsMissing,
+  stepsOf,
+  withAcceptanceBench,
+} from "./_acceptance_bench.ts";
 
 const adapters = { probe: knownProfile, kinds: [] };
 const parallel = 3;
@@ -23,6 +30,22 @@ async function countCommands(): Promise<number> {
   return sent;
 }
 
+/** Runs until the router is lost for good at a command; resolves with whether the run got there. */
+async function loseRouter(
+  { run, transport }: AcceptanceBench,
+  at: number,
+  adapters: Partial<RunAdapters>,
+): Promise<boolean> {
+  const watched = new WatchedTransport(transport, at, (watched) => {
+    watched.gone = true;
+    watched.drop();
+  });
+  await run({ transport: watched, adapters }).catch((error) => {
+    if (!VolumeError.is(error)) throw error;
+  });
+  return watched.gone;
+}
+
 async function atCommands(test: (at: number) => Promise<void>): Promise<void> {
   const left = Array.from({ length: await countCommands() }, (_, index) => index + 1).filter((at) =>
     at % every === 0
@@ -37,15 +60,10 @@ async function atCommands(test: (at: number) => Promise<void>): Promise<void> {
 
 Deno.test("a run that loses the router for good at a command is cleaned up by the next one", () =>
   atCommands((at) =>
-    withAcceptanceBench({}, async ({ run, transport, state, simulator }) => {
+    withAcceptanceBench({}, async (bench) => {
+      const { run, state, simulator } = bench;
       const before = state();
-      const watched = new WatchedTransport(transport, at, (watched) => {
-        watched.gone = true;
-        watched.drop();
-      });
-      await run({ transport: watched, adapters }).catch((error) => {
-        if (!VolumeError.is(error)) throw error;
-      });
+      await loseRouter(bench, at, adapters);
       const { code, lines } = await run({ adapters });
       assert.equal(code, 0, `${at}: ${lines.join("\n")}`);
       assert.deepEqual(state(), before, `lost at command ${at}`);
@@ -66,16 +84,10 @@ Deno.test({
         exporter: "loop",
         scale: 1,
         connector: (scratch) => ({ kind: "loop", backing: `${scratch}/router` }),
-      }, async ({ run, transport, state }) => {
+      }, async (bench) => {
+        const { run, state } = bench;
         const before = state();
-        const watched = new WatchedTransport(transport, at, (watched) => {
-          watched.gone = true;
-          watched.drop();
-        });
-        await run({ transport: watched, adapters }).catch((error) => {
-          if (!VolumeError.is(error)) throw error;
-        });
-        reached = watched.gone;
+        reached = await loseRouter(bench, at, adapters);
         const { report, lines } = await run({ adapters: { ...adapters, kinds: [] } });
         assert.deepEqual(stepsOf(report, "fail"), [], `${at}: ${lines.join("\n")}`);
         assert.deepEqual(state(), before, `killed at command ${at}`);
