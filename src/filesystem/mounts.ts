@@ -42,6 +42,8 @@ const mountFlags: ReadonlySet<string> = new Set([
 
 /** A thaw takes no time, or waits for a device that is gone. */
 const thawMs = 5_000;
+/** How often a file system may be frozen on top of itself; a thaw ends one freeze. */
+const maxThaws = 8;
 
 /** The kernel refuses an option that it does not know with the words that it has for damage. Values may be sensitive. */
 function optionAdvice(flags: readonly string[]): string {
@@ -126,19 +128,26 @@ export class SystemMounts implements Mounts {
   }
 
   async thaw(mountPoint: string, context: CallContext): Promise<boolean> {
-    const result = await this.#processes.run("fsfreeze", {
-      args: ["--unfreeze", mountPoint],
-      signal: context.signal,
-      // It may wait in the kernel, and the unmount must not wait for it.
-      subject: `the freeze of ${mountPoint}`,
-      timeoutMs: thawMs,
-    });
-    if (result.code === 0) return true;
-    // FITHAW of a file system that is not frozen ends with EINVAL.
-    if (result.stderr.includes("Invalid argument")) return false;
+    for (let thawed = 0; thawed < maxThaws; thawed++) {
+      const result = await this.#processes.run("fsfreeze", {
+        args: ["--unfreeze", mountPoint],
+        signal: context.signal,
+        // It may wait in the kernel, and the unmount must not wait for it.
+        subject: `the freeze of ${mountPoint}`,
+        timeoutMs: thawMs,
+      });
+      // FITHAW of a file system that is not frozen ends with EINVAL. One may be frozen several times.
+      if (result.code !== 0 && result.stderr.includes("Invalid argument")) return thawed > 0;
+      if (result.code !== 0) {
+        throw new VolumeError(
+          "unavailable",
+          `Cannot thaw the file system at ${mountPoint}: ${complaint(result)}`,
+        );
+      }
+    }
     throw new VolumeError(
       "unavailable",
-      `Cannot thaw the file system at ${mountPoint}: ${complaint(result)}`,
+      `Cannot thaw the file system at ${mountPoint}: it is frozen again and again`,
     );
   }
 

@@ -257,13 +257,14 @@ Deno.test("a refused mount names the PersistentVolume's options first, without t
   await assert.rejects(mount([]), refusal("precondition", /bad superblock on \/dev\/loop3; to look at it/));
 });
 
-Deno.test("thaw() returns whether the file system was frozen, and throws unavailable where it cannot be asked", async () => {
-  const said: Readonly<Record<string, Scripted>> = {
-    frozen: 0,
-    not: { code: 1, stderr: "fsfreeze: /staging: unfreeze failed: Invalid argument" },
-    dead: { code: 1, stderr: "fsfreeze: cannot open /staging: Input/output error" },
+Deno.test("thaw() ends every freeze, says whether there was one, and throws unavailable where some may be left", async () => {
+  const not = { code: 1, stderr: "fsfreeze: /staging: unfreeze failed: Invalid argument" };
+  const dead = { code: 1, stderr: "fsfreeze: cannot open /staging: Input/output error" };
+  const thaw = (...said: readonly Scripted[]) => {
+    const answers = [...said];
+    return new Deps(() => answers.shift() ?? 0).mounts.thaw("/staging", context);
   };
-  const thaw = (how: string) => new Deps(() => said[how]).mounts.thaw("/staging", context);
-  assert.deepEqual([await thaw("frozen"), await thaw("not")], [true, false]);
-  await assert.rejects(thaw("dead"), refusal("unavailable", /Cannot thaw.*Input\/output error/));
+  assert.deepEqual([await thaw(0, not), await thaw(0, 0, not), await thaw(not)], [true, true, false]);
+  await assert.rejects(thaw(0, dead), refusal("unavailable", /Cannot thaw.*Input\/output error/));
+  await assert.rejects(thaw(), refusal("unavailable", /Cannot thaw.*frozen again and again/));
 });

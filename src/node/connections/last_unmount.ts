@@ -14,29 +14,34 @@ export async function unmountLast(deps: NodeDeps, mountPoint: string, context: C
   await deps.mounts.unmount(mountPoint, context);
 }
 
-/**
- * Thaws a file system that may be frozen. Whether it is can only be found by thawing it; a failure is only logged.
- *
- * @param others uses of it in other mount namespaces, from which a backup may have frozen it
- */
-export async function thaw(
-  deps: NodeDeps,
-  mountPoint: string,
-  context: CallContext,
-  others: readonly DeviceUser[] = [],
-): Promise<void> {
+/** Thaws a file system that is about to be unmounted; a failure is only logged. */
+async function thaw(deps: NodeDeps, mountPoint: string, context: CallContext): Promise<void> {
   try {
-    const wasFrozen = await deps.mounts.thaw(mountPoint, context);
-    if (wasFrozen) {
-      const names = others.map((user) => describeUser(user).words).join(", and ");
-      deps.notes?.warn("thawed a file system that was frozen, and that is published to no pod", {
-        mountPoint,
-        ...names === "" ? {} : { usedBy: names },
-      });
-    }
+    await thawForPods(deps, mountPoint, context);
   } catch (error) {
     context.signal.throwIfAborted();
     if (!VolumeError.is(error)) throw error;
     deps.notes?.warn("cannot find whether a file system is frozen", { mountPoint, reason: error.message });
   }
+}
+
+/**
+ * Thaws a file system that no pod has and the next one is to get: every write to a frozen one waits. Whether it is frozen can
+ * only be found by thawing it.
+ *
+ * @param others uses of it in other mount namespaces, from which a backup may have frozen it
+ * @throws {VolumeError} unavailable, deadline when it may still be frozen
+ */
+export async function thawForPods(
+  deps: NodeDeps,
+  mountPoint: string,
+  context: CallContext,
+  others: readonly DeviceUser[] = [],
+): Promise<void> {
+  if (!await deps.mounts.thaw(mountPoint, context)) return;
+  const names = others.map((user) => describeUser(user).words).join(", and ");
+  deps.notes?.warn("thawed a file system that was frozen, and that is published to no pod", {
+    mountPoint,
+    ...names === "" ? {} : { usedBy: names },
+  });
 }

@@ -66,6 +66,15 @@ Deno.test("unstage() ends a frozen file system that lives on without its mount, 
   await breakEachStep(stuck, (node) => node.unstage(), check, "crashes");
 });
 
+Deno.test("stage() gives away no frozen file system after a crash of an unstage at any step", async () => {
+  const check = async (node: FakeNode) => {
+    await node.stage();
+    await node.publish();
+    assert.deepEqual([node.device.frozen ?? false, node.stagingState?.staged], [false, true]);
+  };
+  await breakEachStep(stuck, (node) => node.unstage(), check, "crashes");
+});
+
 Deno.test("unstage() does not thaw a file system that another mount namespace has, or may have", async () => {
   for (
     const [may, text] of [

@@ -52,7 +52,7 @@ export async function endLivingFilesystem(
 
 async function mountAndEnd(
   deps: NodeDeps,
-  { kind, stagingPath, readOnly }: StagingState,
+  { kind, stagingPath, readOnly, mountFlags: flags }: StagingState,
   device: ProvenDevice,
   context: CallContext,
 ): Promise<void> {
@@ -61,7 +61,14 @@ async function mountAndEnd(
   if (isOwnFolder) await deps.paths.makeFolder(stagingPath, 0o750);
   const mountPoint = await mountPointOf(deps, stagingPath);
   try {
-    await deps.mounts.mountDevice(device, mountPoint, kind, { readOnly, flags: [] }, context);
+    // Where this call is killed, the next stage uses the mount as it is.
+    try {
+      await deps.mounts.mountDevice(device, mountPoint, kind, { readOnly, flags }, context);
+    } catch (error) {
+      // After errors the kernel may have turned it read-only, and then mounts it in no other way.
+      if (readOnly || !VolumeError.is(error, "precondition")) throw error;
+      await deps.mounts.mountDevice(device, mountPoint, kind, { readOnly: true, flags }, context);
+    }
   } finally {
     await unmountLast(deps, mountPoint, context);
     if (isOwnFolder) await deps.paths.removeEmptyFolder(stagingPath);

@@ -11,6 +11,7 @@ import {
   withPublished,
 } from "../../volume/model/staging_state.ts";
 import { isAnyMounted, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
+import { thawForPods } from "../connections/last_unmount.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
 import { findDevice, findMap } from "../layer/maps.ts";
 import { epochText } from "../../volume/model/publish_context.ts";
@@ -78,6 +79,9 @@ async function publish(deps: NodeDeps, request: PublishRequest, context: CallCon
     const { release } = await holdProven(deps, device, undo, context);
     if (stagingState.kind === "block") {
       await deps.devices.setReadOnly(device, wantsReadOnlyDevice(planned), context);
+    } else if (live.length === 0) {
+      // A backup of the pod before may have frozen it. One of a pod that has it now ends by itself.
+      await thawForPods(deps, staged, context);
     }
     if (mounted.length === 0) {
       await makeTarget(deps, stagingState, target.targetPath, undo, context);

@@ -2,14 +2,15 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
-import { isCertain } from "../../volume/model/host/device_user.ts";
+import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import type { PublishContext } from "../../volume/model/publish_context.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
 import { usersOf } from "../../volume/rules/host/device_users.ts";
-import { thaw, unmountLast } from "../connections/last_unmount.ts";
+import { thawForPods, unmountLast } from "../connections/last_unmount.ts";
+import { endLivingFilesystem } from "../connections/living_filesystem.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { NodeParameters } from "./node_parameters.ts";
@@ -58,9 +59,27 @@ export async function stageDevice(
   filesystem: FilesystemType | undefined,
 ): Promise<StagingState> {
   if (filesystem !== undefined) return await stageFilesystem(staging, stagingState, filesystem);
+  if (!stagingState.staged) await refuseLivingFilesystem(staging, stagingState);
   await setAccess(staging, stagingState);
   await writeDeviceFile(staging, stagingState);
   return stagingState;
+}
+
+/**
+ * Throws while a file system of an earlier use lives on the raw device: it would write to what the pod writes to. Once the
+ * volume is staged, a pod itself may have mounted what it has made on it.
+ *
+ * @throws {VolumeError} in-use
+ */
+async function refuseLivingFilesystem(
+  { deps, device, context }: DeviceStaging,
+  { volumeId }: StagingState,
+): Promise<void> {
+  if (!await deps.devices.hasFilesystem(device)) return;
+  const users = (await usersOf(deps, device, "everything", context)).filter(isCertain);
+  if (isInUse(users)) {
+    throw inUse(users, (words) => `Cannot stage the volume because ${words}: volume=${volumeId}`);
+  }
 }
 
 /** Only once nobody else has it mounted: a person may have attached it read-only, to look at it. */
@@ -98,8 +117,11 @@ async function stageFilesystem(
   const { deps } = staging;
   let current = stagingState;
   const isMounted = await isMountedRight(staging, current);
+  // One that a backup of a pod may have frozen is thawed by the first publish.
+  if (isMounted && !current.staged) await thawForPods(deps, staging.mountPoint, staging.context);
   await setAccess(staging, current);
   if (!isMounted) {
+    await endLeftFilesystem(staging, current);
     current = await prepareFilesystem(staging, current, filesystem);
     await mount(staging, current, filesystem);
   }
@@ -192,6 +214,16 @@ function refuseWhileMounted(elsewhere: readonly MountEntry[], stagingState: Stag
   );
 }
 
+/** Ends a file system that lives without a mount, before it is checked and mounted with other options than it has. */
+async function endLeftFilesystem(
+  { deps, device, context }: DeviceStaging,
+  stagingState: StagingState,
+): Promise<void> {
+  if (!await deps.devices.hasFilesystem(device)) return;
+  const users = (await usersOf(deps, device, "everything", context)).filter(isCertain);
+  await endLivingFilesystem(deps, stagingState, device, users, context);
+}
+
 async function mount(
   { deps, undo, parameters, context, device, mountPoint }: DeviceStaging,
   stagingState: StagingState,
@@ -207,7 +239,7 @@ async function mount(
   await deps.mounts.mountDevice(proven, mountPoint, filesystem, options, context);
   // The mount has joined a file system that no mount here has: it may be frozen, and every write of the pod would wait, also
   // where a backup in another mount namespace has frozen it. That is said.
-  if (lives) await thaw(deps, mountPoint, context, others);
+  if (lives) await thawForPods(deps, mountPoint, context, others);
   context.signal.throwIfAborted();
 }
 

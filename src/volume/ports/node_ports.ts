@@ -210,8 +210,8 @@ export interface Mounts {
     context: CallContext,
   ): Promise<void>;
   /**
-   * Thaws the file system that is mounted there; returns whether it was frozen. Throws `unavailable` when it cannot be
-   * asked, `deadline` when it does not answer within seconds.
+   * Thaws the file system that is mounted there, and returns when the kernel says that it is not frozen; whether it was.
+   * Throws `unavailable` when it cannot be thawed or asked, `deadline` when it does not answer within seconds.
    */
   thaw(mountPoint: string, context: CallContext): Promise<boolean>;
   /**
