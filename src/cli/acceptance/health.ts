@@ -55,7 +55,7 @@ export function describeReading(reading: HardwareReading): string {
     kind === "raid" ? "array" : kind === "partition" ? kind : "drive";
   const amounts = kinds.map((kind) => counted(disks.filter((disk) => kindOf(disk) === kind).length, kind));
   const reported = values.filter(([, of]) => disks.some((disk) => disk[of] !== undefined));
-  const faults = new Set(judgeHardware(undefined, reading).map(({ reason }) => reason));
+  const faults = new Set(judgeHardware(reading).findings.map(({ reason }) => reason));
   const named = (names: readonly string[]) => names.length === 0 ? "none" : names.join(", ");
   return [
     ...amounts,

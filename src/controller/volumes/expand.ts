@@ -28,8 +28,8 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 /**
  * Grows a volume and returns its size as read back, in bytes, without the header of an encrypted one; its present size when
  * that is enough. Two commands; one when there is nothing to do, or when the router has what this process has written last,
- * and ample room; one more of an imported volume. Where the router shows a new size after a toggle only, the export of a volume in use is toggled if each of
- * its nodes has the device layer.
+ * and ample room; one more of an imported volume. Where the router shows a new size after a toggle only, the export of a
+ * volume in use is toggled if each of its nodes has the device layer.
  *
  * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
  * disk, or not one that is exported

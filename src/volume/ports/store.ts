@@ -234,9 +234,9 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<FileView>>;
   /**
-   * Makes folders where nothing is, each if its pool is mounted, in this order, and then removes empty ones. Reads nothing back: whoever needs to know what
-   * came of it looks later. Returns why not all was done; what is refused keeps nothing else from being done. As few commands as
-   * possible.
+   * Makes folders where nothing is, each if its pool is mounted, in this order, and then removes empty ones. Reads nothing
+   * back: whoever needs to know what came of it looks later. Returns why not all was done; what is refused keeps nothing else
+   * from being done. As few commands as possible.
    *
    * @throws {VolumeError} invalid when a path is too long for a command
    */
