@@ -101,7 +101,7 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   },
   "adds what nobody looked for, only where nothing of it is there": async (bench) => {
     const { store, call, folder } = bench;
-    const unseen = (settleMs = 0) => ({ filePrefix, folder, settleMs });
+    const unseen = (settleMs = 0) => ({ filePrefix, settleMs });
     await store.view("pvc-1", filePrefix, call(), folder);
     const early = await store.addUnseen(plain(bench), unseen(Infinity), call());
     assert.equal(early, undefined, "the router is not known to be up for so long");

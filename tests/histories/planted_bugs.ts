@@ -48,7 +48,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "what was read before that wait is believed after it",
     file: "src/controller/records/loop.ts",
-    from: '      view = await read("own");\n      continue;\n',
+    from: '      view = await read("need" in decision ? decision.need : "own");\n      continue;\n',
     to: "",
   },
   {
@@ -133,8 +133,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a clone stays as small as its source",
     file: "src/controller/volumes/create.ts",
-    from: "  if (volume.stored.sizeBytes >= sizeBytes) return volume;\n",
-    to: "  if (volume.stored.sizeBytes > 0n || sizeBytes === 0n) return volume;\n",
+    from: "  if (volume.stored.sizeBytes >= sizeBytes) return { volume };\n",
+    to: "  if (volume.stored.sizeBytes > 0n || sizeBytes === 0n) return { volume };\n",
   },
   {
     title: "a clone takes over what an earlier one of its name has left",
@@ -145,9 +145,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "an expansion answers without growing anything",
     file: "src/controller/volumes/expand.ts",
-    from: '  const step = grown(call, "expand", volume, sizeBytes);\n',
-    to:
-      "  const step = { ...volume, stored: { ...stored, sizeBytes } };\n  if (sizeBytes > 0n) return { answer: step };\n",
+    from: "  const step = grown(call, verb, volume, sizeBytes);\n",
+    to: "  return { answer: answer({ ...volume, stored: { ...stored, sizeBytes } }) };\n",
   },
   {
     title: "a node formats whatever has no file system that it knows",

@@ -50,7 +50,7 @@ export interface StoreWrites {
   removeUnseen(
     disk: DiskGuard,
     imagePath: string,
-    unseen: Pick<Unseen, "filePrefix" | "settleMs">,
+    unseen: Unseen,
     context: CallContext,
   ): Promise<Outcome | undefined>;
 }
@@ -69,7 +69,7 @@ export function withWrites<Store extends Pick<VolumeStore, "commit" | "lastPools
     addAlone: async (add, context) => sent(await store.commit({ add }, [], context)),
     async addUnseen(add, unseen, context) {
       const { filePrefix } = unseen;
-      return ifSent(await store.commit({ add, filePrefix }, premisesToAdd(add, unseen), context));
+      return ifSent(await store.commit({ add, filePrefix }, premisesToAdd(add.location, unseen), context));
     },
     change: async (id, comment, set, context) =>
       sent(await store.commit({ id, set }, compared({ comment }), context)),

@@ -104,7 +104,7 @@ async function decidePublishing(
   parameters: VolumeParameters,
 ): Promise<Decision<OwnedVolume>> {
   const volume = ownedIn(call, view);
-  if (view.isAssumed && !mayBeginUnread(call, volume)) return { need: "read" };
+  if (view.isAssumed && !mayBeginUnread(call, volume)) return { need: "own" };
   await assertKnownNode(call, request.nodeId);
   const holds = holderOf(volume, request.nodeId) !== undefined;
   const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
@@ -116,7 +116,7 @@ async function decidePublishing(
   const decision = decidePublish(volume, request, facts);
   const port = portOf(volume, request.nodeId, parameters);
   if (decision.action === "withdraw") {
-    return view.isAssumed ? { need: "read" } : withdrawnFirst(call, volume, latest);
+    return view.isAssumed ? { need: "own" } : withdrawnFirst(call, volume, latest);
   }
   const record = asFits(volume, decision.record);
   if (decision.action === "begin") {

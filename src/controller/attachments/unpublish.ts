@@ -81,7 +81,7 @@ async function decideUnpublishing(
   if (volume !== undefined && !isAnothers(volume, cluster)) {
     return await decideTaking(call, view, volume, nodeId);
   }
-  if (view.isAssumed) return { need: "read" };
+  if (view.isAssumed) return { need: "own" };
   await assertInNoOtherSlot(call, id, nodeId);
   if (volume !== undefined) assertShownOrGone(call, id, view);
   call.misplaced?.assertNotSeen(cluster, id, "unpublish");
@@ -98,7 +98,7 @@ async function decideTaking(
   const { record } = volume;
   const isOwnImage = usesOwnImage(volume, call.settings.cluster);
   const isOnlyHolder = record.holders.length === 1 && record.holders[0]!.nodeId === nodeId;
-  if (view.isAssumed && !(isOwnImage && isOnlyHolder)) return { need: "read" };
+  if (view.isAssumed && !(isOwnImage && isOnlyHolder)) return { need: "own" };
   if (!isOwnImage) await assertInNoOtherSlot(call, view.id, nodeId);
   const decision = decideUnpublish(volume, nodeId);
   const isStep = decision.action === "withdraw" || decision.action === "leave";

@@ -1,6 +1,12 @@
 import type { ImageLocation, StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
-import { premisesToExport, premisesToGrow, premisesToRemove, premisesToWithdraw } from "./premises.ts";
+import {
+  premisesToAdd,
+  premisesToExport,
+  premisesToGrow,
+  premisesToRemove,
+  premisesToWithdraw,
+} from "./premises.ts";
 
 /** What a rule may rest on besides the record, which every write compares. */
 export type Fact =
@@ -23,8 +29,8 @@ export type Fact =
 /** How a claim is confirmed: by the router before it writes, in what is read back, or not at all. */
 export type Confirmed = "before" | "after" | "no-matter";
 
-/** What a rule has done to a volume. To add one still goes ways of its own. */
-export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow" | "toggle" | "remove";
+/** What a rule has done to a volume. */
+export type StepKind = "add" | "begin" | "continue" | "withdraw" | "leave" | "grow" | "toggle" | "remove";
 
 /**
  * How each step of a volume that is remembered, and not read, confirms what it claims. A new fact or a new kind of step does not
@@ -33,6 +39,20 @@ export type StepKind = "begin" | "continue" | "withdraw" | "leave" | "grow" | "t
 export const confirmations: Readonly<
   Record<StepKind, "read-first" | Readonly<Record<Fact, Confirmed>>>
 > = {
+  // There is nothing of it: what is there may be another's, and hold data.
+  add: {
+    // No disk is in the slot.
+    path: "before",
+    // It is as large as it is made, and not exported.
+    size: "no-matter",
+    export: "no-matter",
+    uses: "no-matter",
+    sharers: "before",
+    image: "before",
+    pools: "before",
+    // A disk of it may come back late.
+    settled: "before",
+  },
   // A new epoch: no node knows its name before it is read back, so what has no room in the command may be confirmed after it.
   begin: {
     // One disk is on an image of the volume; that it is this one shows in the read-back.
@@ -98,21 +118,23 @@ export const confirmations: Readonly<
 
 /** What a step claims of a volume that was not read. */
 export interface Claim {
-  readonly disk: StoredVolume;
+  /** Undefined where there is none. */
+  readonly disk: StoredVolume | undefined;
   /** The prefix of the names of all its files. */
   readonly filePrefix: string;
   /** How long the router has to be up, in milliseconds. */
   readonly settleMs: number;
-  /** Of the image that is to go; undefined where it stays. */
+  /** Of the image that is to be made, or to go; undefined where it stays. */
   readonly location?: ImageLocation;
 }
 
 /** What the router is asked before each step: at least every fact that it has to confirm then. */
 const premises: Readonly<Partial<Record<StepKind, (claim: Claim) => readonly Premise[] | undefined>>> = {
-  begin: ({ disk, filePrefix }) => premisesToExport(disk, filePrefix),
-  withdraw: ({ disk }) => premisesToWithdraw(disk),
-  grow: ({ disk }) => premisesToGrow(disk),
-  remove: ({ disk, location, ...claim }) => location && premisesToRemove(disk, location, claim),
+  add: ({ location, ...claim }) => location && premisesToAdd(location, claim),
+  begin: ({ disk, filePrefix }) => disk && premisesToExport(disk, filePrefix),
+  withdraw: ({ disk }) => disk && premisesToWithdraw(disk),
+  grow: ({ disk }) => disk && premisesToGrow(disk),
+  remove: ({ disk, location, ...claim }) => disk && location && premisesToRemove(disk, location, claim),
 };
 
 /** The fact that a premise confirms; undefined for the record. */

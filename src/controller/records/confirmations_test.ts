@@ -1,12 +1,13 @@
 // Each fact that a step claims of a volume without a read, broken behind the controller's back: what has to be confirmed keeps
 // the step from being taken or from being believed, and what does not matter keeps it from nothing.
 import assert from "node:assert/strict";
-import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, testBase, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
-import { locationOf, plainLocation } from "../../volume/model/layout.ts";
+import { filePrefixOf, locationOf, plainLocation } from "../../volume/model/layout.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
 import type { ControllerCall } from "../deps.ts";
 import {
@@ -17,6 +18,7 @@ import {
   premisesOf,
   type StepKind,
 } from "./confirmations.ts";
+import { addedUnread } from "./add.ts";
 import { VolumeMemory } from "./memory.ts";
 import { removedUnread } from "./remove.ts";
 import { exported, growth, type Step, withdrawal } from "./steps.ts";
@@ -26,7 +28,7 @@ import { assumedView } from "./view.ts";
 const id = "pvc-1";
 const epoch = { counter: 1, nonce: "0123abcd" };
 
-type Unread = Exclude<StepKind, "leave" | "continue" | "toggle" | "remove">;
+type Unread = Exclude<StepKind, "add" | "leave" | "continue" | "toggle" | "remove">;
 
 function volumeOf(record: Partial<VolumeRecord>, exported: boolean): OwnedVolume {
   return getOwned(aDisk(aRecord({ epoch, ...record }), { exported }), "9f86d081", "test");
@@ -66,7 +68,7 @@ async function take(kind: Unread, fact: Fact, when: "before" | "after") {
   return { after, store, step };
 }
 
-const { remove: removal, ...changes } = confirmations;
+const { add: addition, remove: removal, ...changes } = confirmations;
 
 for (const [kind, cells] of Object.entries(changes)) {
   if (cells === "read-first") continue;
@@ -105,6 +107,35 @@ for (const [fact, confirmed] of Object.entries(removal) as [Fact, Confirmed][]) 
     const left = await removedUnread({ ...deps, context: testContext() }, { volume, location });
     if (confirmed === "before") return assert.deepEqual(store.snapshot(), before, "nothing was removed");
     assert.deepEqual([left?.volume, left?.files, store.disks.size], [undefined, [], 0]);
+  });
+}
+
+/** How something is there of a volume that is to be added. */
+const breaksAddition: Readonly<Record<Fact, (store: FakeVolumeStore, disk: StoredVolume) => void>> = {
+  ...breaks,
+  path: (store, disk) => void store.disks.set(id, { ...disk, imagePath: "/pool/csi/other.img", comment: "" }),
+  size: () => {},
+  export: () => {},
+  uses: () => {},
+  sharers: (store, disk) => void store.disks.set("copy", { ...disk, id: "copy" }),
+  image: (store, { imagePath }) => store.putFile(imagePath),
+};
+
+for (const [fact, confirmed] of Object.entries(addition) as [Fact, Confirmed][]) {
+  Deno.test(`a step without a read: add, ${fact}: ${confirmed}`, async () => {
+    assert.notEqual(confirmed, "after", "data that a new volume shows cannot be taken back");
+    const { deps, store } = testController();
+    const { stored } = volumeOf({}, false);
+    const { comment, sizeBytes } = stored;
+    const location = plainLocation(`${testBase}/${filePrefixOf(id, testCluster)}.img`);
+    store.putFile(testBase, 0n, true);
+    breaksAddition[fact](store, { ...stored, imagePath: location.path });
+    const before = store.snapshot();
+    const room = { mountPoint: "pool", bytes: sizeBytes };
+    const call = { ...deps, context: testContext() };
+    const end = await addedUnread(call, { volume: { id, location, sizeBytes, comment }, room });
+    assert.equal(typeof end === "object", confirmed === "no-matter");
+    if (confirmed === "before") assert.deepEqual(store.snapshot(), before, "nothing was added");
   });
 }
 

@@ -5,21 +5,29 @@ import { graceLeftMs, waitForGrace } from "../attachments/withdrawal.ts";
 import { changedMeanwhile, outdateInDoubt } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 import type { StepKind } from "./confirmations.ts";
+import { added, addedUnread, type AddedVolume, type Addition } from "./add.ts";
 import { type Removal, removed, removedUnread } from "./remove.ts";
-import type { Step } from "./steps.ts";
+import type { Room, Step } from "./steps.ts";
 import { taken, takenUnread } from "./take.ts";
 import { assumedView, readView, type View } from "./view.ts";
 
-/** What a rule decides. A rule changes nothing and reports nothing, as it may be asked several times. */
+/** What a rule decides. A rule changes no volume and reports nothing, as it may be asked several times. */
 export type Decision<Answer> =
   /** Nothing changes. `stands` is the volume that is answered for: no change that was sent earlier may come after that. */
   | { readonly answer: Answer; readonly stands?: OwnedVolume }
-  /** The volume has to be read first. */
-  | { readonly need: "read" }
+  /** That has to be read first. */
+  | { readonly need: Level }
   /** One step. What was read back after it gives the answer, or the rule is asked again. */
   | { readonly step: Step; readonly next: (after: OwnedVolume) => Answer | "again" }
   /** The disk goes with its image. What is left then gives the answer. */
-  | { readonly removal: Removal; readonly left: (view: VolumeView) => Answer };
+  | { readonly removal: Removal; readonly left: (view: VolumeView) => Answer }
+  /** A disk is added. What is left to be done while its room is still promised gives the answer. */
+  | Adding<Answer>;
+
+interface Adding<Answer> {
+  readonly addition: Addition;
+  readonly finish: (added: AddedVolume) => Promise<Answer>;
+}
 
 /** What is read: the volume, or every disk with it, as only that tells how much room there is. */
 export type Level = "own" | "all";
@@ -45,6 +53,7 @@ const maxTurns = 6;
 
 /** Which steps wait until the last withdrawal is over: no rule can forget it. */
 const endsGrace: Readonly<Record<StepKind, boolean>> = {
+  add: false,
   begin: true,
   continue: false,
   withdraw: false,
@@ -82,14 +91,20 @@ export async function changeByRule<Answer extends object>(
       if (decision.stands !== undefined) await outdateInDoubt(call, verb, decision.stands);
       return decision.answer;
     }
+    if ("addition" in decision) {
+      const answer = await made(call, view, decision);
+      if (typeof answer === "object") return answer;
+      view = await read("all");
+      continue;
+    }
     // A person may have turned the last export on meanwhile: its node would write beside the next one.
     if ("need" in decision || await hasWaited(call, verb, ending(decision))) {
-      view = await read("own");
+      view = await read("need" in decision ? decision.need : "own");
       continue;
     }
     if ("removal" in decision) return decision.left(await removed(call, verb, decision.removal));
     const { step, next } = decision;
-    const after = await withRoom(call, step, () => taken(call, verb, step));
+    const after = await withRoom(call, step.room, () => taken(call, verb, step));
     if (after === "no-room") {
       view = await read("all");
       continue;
@@ -124,6 +139,10 @@ async function triedUnread<Answer extends object>(
 ): Promise<Tried<Answer>> {
   const decision = await decidedBy(call, rule, view);
   if (decision === undefined || "answer" in decision || "need" in decision) return {};
+  if ("addition" in decision) {
+    const answer = await made(call, view, decision);
+    return typeof answer === "object" ? { answer } : {};
+  }
   const { kind, volume } = ending(decision);
   // What is waited for is read first.
   if (endsGrace[kind] && graceLeftMs(call, volume) > 0) return {};
@@ -134,16 +153,33 @@ async function triedUnread<Answer extends object>(
     return { view: { ...left, id: view.id, isAssumed: false } };
   }
   const { step, next } = decision;
-  const after = await withRoom(call, step, () => takenUnread(call, verb, step));
+  const after = await withRoom(call, step.room, () => takenUnread(call, verb, step));
   if (after === undefined || after === "no-room") return {};
   const answer = next(after);
   return answer === "again" ? {} : { answer };
 }
 
-/** Counts what a step promises of a pool while it is taken. Takes no step of which it is not known that there is room. */
+/** Adds a disk, and finishes it. Without an answer, every disk has to be read first, or what came of it. */
+async function made<Answer extends object>(
+  call: ControllerCall,
+  { isAssumed, all }: View,
+  { addition, finish }: Adding<Answer>,
+): Promise<Answer | "no-room" | "not-added" | undefined> {
+  return await withRoom(call, addition.room, async () => {
+    const end = isAssumed
+      ? await addedUnread(call, addition)
+      : await added(call, addition, all !== undefined);
+    return typeof end === "object" ? await finish(end) : end;
+  });
+}
+
+/**
+ * Counts what is promised of a pool while it is done. Does nothing of which it is not known that there is room. Of what came of
+ * it, undefined is that the router may still do it, and a word that it certainly does not.
+ */
 async function withRoom<After>(
   { promised }: ControllerCall,
-  { room }: Step,
+  room: Room | undefined,
   take: () => Promise<After>,
 ): Promise<After | "no-room"> {
   if (room === undefined) return await take();
@@ -153,7 +189,7 @@ async function withRoom<After>(
     bytes,
     // Counted first, so that of several calls at once none overlooks another.
     async () => isAmple() ? await take() : "no-room",
-    (after) => after === undefined ? "perhaps" : after !== "no-room",
+    (after) => after === undefined ? "perhaps" : typeof after === "object",
   );
 }
 

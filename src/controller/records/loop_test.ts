@@ -51,7 +51,7 @@ Deno.test("changeByRule() answers nobody by what is remembered, nor throws by it
   const rules: readonly Rule<object>[] = [
     () => decided({ answer: {} }),
     ({ isAssumed }) => isAssumed ? throws() : decided({ answer: {} }),
-    ({ isAssumed }) => decided(isAssumed ? { need: "read" } : { answer: {} }),
+    ({ isAssumed }) => decided(isAssumed ? { need: "own" } : { answer: {} }),
   ];
   for (const rule of rules) {
     const { change, levels, methods } = remembering();

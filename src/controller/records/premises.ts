@@ -1,12 +1,12 @@
 import { poolOf } from "../../volume/model/ids.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
-import type { DiskGuard, KnownDisk, NewVolume, Unseen } from "../../volume/ports/store.ts";
+import type { DiskGuard, KnownDisk, Unseen } from "../../volume/ports/store.ts";
 
 /** What the router looks for where nobody has looked before a blank disk is added: any disk or file of it, and its pool. */
 export function premisesToAdd(
-  { location: { path, subvolume } }: NewVolume,
-  { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+  { path, subvolume }: ImageLocation,
+  { filePrefix, settleMs }: Unseen,
 ): Premise[] {
   return [
     { is: "slot-free" },
@@ -59,7 +59,7 @@ export function premisesToGrow({ comment, imagePath, sizeBytes, exported }: Know
 export function premisesToRemove(
   { id, comment }: DiskGuard,
   { path, subvolume }: ImageLocation,
-  { filePrefix, settleMs }: Pick<Unseen, "filePrefix" | "settleMs">,
+  { filePrefix, settleMs }: Unseen,
 ): Premise[] {
   return [
     { is: "path-holds", text: filePrefix },

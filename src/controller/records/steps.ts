@@ -10,7 +10,7 @@ import type { StepKind } from "./confirmations.ts";
 
 /** One change on the router. It names what is to be; guards, retries and late commands are not its business. */
 export interface Step {
-  readonly kind: Exclude<StepKind, "remove">;
+  readonly kind: Exclude<StepKind, "add" | "remove">;
   readonly volume: OwnedVolume;
   readonly record: VolumeRecord;
   /** What changes besides the record. */
@@ -27,8 +27,12 @@ export interface Step {
 export interface Room {
   readonly mountPoint: string;
   readonly bytes: bigint;
-  /** Whether there is enough of it, with these bytes counted; undefined where the rule has read every disk. */
-  readonly isAmple?: () => boolean;
+  /**
+   * Whether there is enough of it; undefined where the rule has read every disk.
+   *
+   * @param uncounted what is not counted yet. @default {0}
+   */
+  readonly isAmple?: (uncounted?: bigint) => boolean;
 }
 
 /**

@@ -13,6 +13,8 @@ export interface View extends VolumeView {
   readonly isAssumed: boolean;
   /** Every disk; undefined where they were not read. */
   readonly all?: readonly StoredVolume[];
+  /** The disk of the volume that it is to be made from; undefined where none is, or none was read. */
+  readonly source?: StoredVolume | undefined;
 }
 
 /** A volume as this process remembers it; undefined where it does not, or where a change of it may still come. */

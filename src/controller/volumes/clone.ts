@@ -43,12 +43,6 @@ export type FoundVolume = FoundSource & { readonly volume: OwnedVolume };
 /** A CreateVolume from a source. */
 export type CloneRequest = CreateRequest & { readonly source: SourceRef };
 
-/** A volume to be added, and the size that it is to have in the end. */
-export interface PlannedVolume {
-  readonly volume: NewVolume;
-  readonly sizeBytes: bigint;
-}
-
 /** A source that is there, and what is to be made from it. */
 export interface CloneSource {
   readonly found: FoundSource;
@@ -94,7 +88,7 @@ export async function planClone(
   view: SourceView,
   plan: VolumePlan,
   source: CloneSource,
-): Promise<PlannedVolume> {
+): Promise<NewVolume> {
   return await orGiveUpCopy(call, source.purpose, () => planFrom(call, view, plan, source));
 }
 
@@ -102,8 +96,8 @@ async function planFrom(
   call: ControllerCall,
   view: SourceView,
   plan: VolumePlan,
-  { found: source, sizeBytes, purpose }: CloneSource,
-): Promise<PlannedVolume> {
+  { found: source, purpose }: CloneSource,
+): Promise<NewVolume> {
   const pool = getPool(view, plan.basePath);
   const location = imageLocationFor(plan.basePath, plan.filePrefix, pool, call.settings.subvolumeNames);
   const folder = missingFolder(view, plan.basePath, pool, call.settings.subvolumeNames);
@@ -120,12 +114,12 @@ async function planFrom(
     const files = await withoutNeverUsed(call, view, plan, location);
     assertNoImage({ ...view, files }, plan);
     const subvolume = { ...location.subvolume, parent, readOnly: false, ...blankGuard(source) };
-    return { volume: { ...base, location, subvolume }, sizeBytes };
+    return { ...base, location, subvolume };
   }
   assertNoImage(view, plan);
   const target = plainLocation(`${plan.basePath}/${plan.filePrefix}.img`);
   const { finished } = await copyImage(call, { ...purpose, source, target, ...folder });
-  if (finished !== undefined) return { volume: { ...base, location: target, copied: finished }, sizeBytes };
+  if (finished !== undefined) return { ...base, location: target, copied: finished };
   throw new VolumeError(
     "unavailable",
     `Cannot create the volume yet because its data is still being copied: volume=${plan.id}; try again${

@@ -1,11 +1,11 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
-import { assertRoom, diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
+import { diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { hasOwnLabel, imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
-import type { CreateView, RouterState, VolumeView } from "../../volume/model/inventory.ts";
+import type { RouterState } from "../../volume/model/inventory.ts";
 import { type NewVolume, sent } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
@@ -25,21 +25,23 @@ import {
   formatBytes,
   type SizeRange,
 } from "../../volume/model/sizes.ts";
-import { type AddedVolume, addUnseen, addVolume } from "./add.ts";
-import { type CloneRequest, findCloneSource, planClone, type PlannedVolume } from "./clone.ts";
-import { giveUpCopies } from "./copying.ts";
-import { growVolume } from "./expand.ts";
+import { type CloneRequest, discardUnmarked, findCloneSource, planClone } from "./clone.ts";
+import { discardFinished, giveUpCopies } from "./copying.ts";
+import { grownTo, growVolume } from "./expand.ts";
+import { roomFor } from "./room.ts";
 import { assertImageShown, heldBytes, ownFilePrefix } from "../load.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
-import { outdateInDoubt } from "../change.ts";
+import type { AddedVolume } from "../records/add.ts";
 import { commit } from "../records/commit.ts";
+import { changeByRule, type Decision, type Level } from "../records/loop.ts";
+import { assumedView, type View } from "../records/view.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Creates a volume, or finds the one that an earlier try made. One command while there is ample room, else two; two or three
- * from a source, and three more for a copy; one more each where room is scarce and for a clone that has to grow; two when
- * it exists.
+ * from a source, and three more for a copy; one more each where room is scarce and for a clone that has to grow; one or
+ * two when it exists.
  *
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
  */
@@ -53,20 +55,81 @@ export async function createVolume(
   return await reportingRefusal(deps, refusal, () => create(call, request));
 }
 
-async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
-  const plan = planVolume(request, call.settings.cluster, call.random);
-  const { source } = request;
-  const quickly = async () =>
-    source === undefined
-      ? await createWithinAmpleRoom(call, plan, request)
-      : await cloneWithinAmpleRoom(call, plan, { ...request, source });
-  // Where a new disk would harm others, only a read tells whether there is one already.
-  const make = async () =>
-    (call.settings.harmsOthers ? undefined : await quickly()) ?? await createByExactRead(call, plan, request);
-  return await call.promised.afterFirst(make);
+/** What came of it. */
+interface Created {
+  readonly volume: OwnedVolume;
+  /** Paths of copies that nobody needs where it was there already: another controller was faster with its own. */
+  readonly unneeded?: readonly string[];
 }
 
-/** What exists goes on, and is found. @throws {VolumeError} precondition where a new disk would harm those who use others */
+async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
+  const plan = planVolume(request, call.settings.cluster, call.random);
+  const { id } = plan;
+  const first = assumedView(call, id) ?? unseenView(call, plan, request);
+  const read = (level: Level) => readToCreate(call, plan, request, level);
+  const rule = (view: View) => decideCreating(call, view, plan, request);
+  return await call.promised.afterFirst(async () => {
+    const { volume, unneeded } = await changeByRule(call, { id, verb: "create", first, read }, rule);
+    if (unneeded !== undefined) await giveUpCopies(call, id, unneeded);
+    return volume;
+  });
+}
+
+/** That there is nothing of a blank volume yet, where there is ample room for it: the router is asked when it is added. */
+function unseenView(
+  { promised, settings }: ControllerCall,
+  { id, basePath }: VolumePlan,
+  { source, range }: CreateRequest,
+): View | undefined {
+  // Where a new disk would harm others, only a read tells whether there is one already.
+  if (source !== undefined || settings.harmsOthers) return undefined;
+  const pool = promised.amplePool(poolOf(basePath), chooseSize(range));
+  if (pool === undefined || !hasOwnLabel(pool)) return undefined;
+  const folder = { path: basePath, directory: true, sizeBytes: 0n };
+  const claimed = { volume: undefined, foreign: undefined, sharers: [], files: [folder], upMs: Infinity };
+  return { id, isAssumed: true, pools: [pool], ...claimed };
+}
+
+/** Reads no other disk than the source's where there is ample room, else every disk. One command. */
+async function readToCreate(
+  { promised, settings, store, context }: ControllerCall,
+  { id, filePrefix, basePath: folder }: VolumePlan,
+  { source, range }: CreateRequest,
+  level: Level,
+): Promise<View> {
+  const wanted = { id, filePrefix, folder };
+  const bytes = source === undefined ? chooseSize(range) : range.requiredBytes;
+  if (level === "all" || settings.harmsOthers || !promised.expects(bytes, poolOf(folder))) {
+    const view = await promised.learnFrom(() => store.createView(wanted, context));
+    const { volumes: all } = view;
+    const from = all.find((one) => one.id === source?.id);
+    return { ...slotOf(view, { id }), id, isAssumed: false, all, source: from };
+  }
+  if (source === undefined) {
+    return { ...await store.view(id, filePrefix, context, folder), id, isAssumed: false };
+  }
+  const from = source.kind === "volume" ? { id: source.id } : { part: snapshotPart(source.id) };
+  return { ...await store.sourceView(wanted, from, context), id, isAssumed: false };
+}
+
+/** Decides by what is known of the slot, the image and the source. What is there goes on, and is found. */
+async function decideCreating(
+  call: ControllerCall,
+  view: View,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<Decision<Created>> {
+  const created = findCreated(view, plan, request);
+  if (created !== undefined) return keeping(call, view, created, plan, request);
+  assertAbsenceProven(view, [plan.basePath], call.settings.settleMs);
+  assertHarmsNone(call, plan.id);
+  const { source } = request;
+  return source === undefined
+    ? adding(call, view, plan, request)
+    : await cloning(call, view, plan, { ...request, source });
+}
+
+/** @throws {VolumeError} precondition where a new disk would harm those who use others */
 function assertHarmsNone({ settings: { harmsOthers } }: ControllerDeps, id: string): void {
   if (!harmsOthers) return;
   throw new VolumeError(
@@ -76,141 +139,66 @@ function assertHarmsNone({ settings: { harmsOthers } }: ControllerDeps, id: stri
   );
 }
 
-/** Reads no other disk; undefined when only an exact read can tell whether there is room. */
-async function createWithinAmpleRoom(
+/** A disk alone is no volume: that of a deleted one may be back, without its image. A clone may not have its size yet. */
+function keeping(
   call: ControllerCall,
-  plan: VolumePlan,
-  request: CreateRequest,
-): Promise<OwnedVolume | undefined> {
-  const { promised, settings, store } = call;
-  if (!promised.expects(chooseSize(request.range), poolOf(plan.basePath))) return undefined;
-  const made = await createUnseen(call, plan, request);
-  if (made !== undefined) return made;
-  const view = await store.view(plan.id, plan.filePrefix, call.context, plan.basePath);
-  const created = findCreated(view, plan, request);
-  if (created !== undefined) {
-    await keepCreated(call, created, view, plan);
-    return created;
+  view: View,
+  created: OwnedVolume,
+  { filePrefix }: VolumePlan,
+  { range }: CreateRequest,
+): Decision<Created> {
+  assertImageShown(created, view, "create");
+  const unneeded = unfinishedCopies(view.files, filePrefix, call.settings.basePaths);
+  if (!isUnfinishedClone(created, range)) {
+    return { answer: { volume: created, unneeded }, stands: created };
   }
-  assertAbsenceProven(view, [plan.basePath], settings.settleMs);
-  const { volume, sizeBytes } = planBlank(call, view, plan, request);
-  const pool = getPool(view, plan.basePath);
-  if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
-  const add = () => addVolume(call, volume, "alone");
-  return await promised.during(pool.mountPoint, sizeBytes, async () => await keepAdded(call, await add()));
+  const sizeBytes = chooseGrownSize(range, heldBytes(created.stored, view));
+  const wanted = { volume: created, sizeBytes };
+  return grownTo(call, "create", view, wanted, (volume) => ({ volume, unneeded }));
 }
 
-/** The same for one that is made from a source: reads that, too. */
-async function cloneWithinAmpleRoom(
+function adding(
   call: ControllerCall,
+  view: View,
+  plan: VolumePlan,
+  { range }: CreateRequest,
+): Decision<Created> {
+  assertNoImage(view, plan);
+  const sizeBytes = chooseSize(range);
+  const room = roomFor(call, view, plan.basePath, sizeBytes);
+  const addition = { volume: planBlank(call, view, plan, sizeBytes), room };
+  return { addition, finish: (added) => finishAdded(call, added, { view, sizeBytes, range }) };
+}
+
+async function cloning(
+  call: ControllerCall,
+  view: View,
   plan: VolumePlan,
   request: CloneRequest,
-): Promise<OwnedVolume | undefined> {
-  const { promised, settings, store } = call;
-  const { id, filePrefix, basePath } = plan;
-  const { source, range } = request;
-  if (!promised.expects(range.requiredBytes, poolOf(basePath))) return undefined;
-  const from = source.kind === "volume" ? { id: source.id } : { part: snapshotPart(source.id) };
-  const view = await store.sourceView({ id, filePrefix, folder: basePath }, from, call.context);
-  const created = findCreated(view, plan, request);
-  if (created !== undefined) {
-    if (isUnfinishedClone(created, range)) return undefined;
-    await keepCreated(call, created, view, plan);
-    return created;
-  }
-  assertAbsenceProven(view, [basePath], settings.settleMs);
-  const found = await findCloneSource(call, view, plan, request);
-  const pool = getPool(view, basePath);
-  if (found.sizeBytes > pool.freeBytes || !promised.isAmple(pool, found.sizeBytes)) return undefined;
-  const planned = await planClone(call, view, plan, found);
-  return await promised.during(pool.mountPoint, planned.sizeBytes, async () => {
-    return await finishAdded(call, await addVolume(call, planned.volume, "alone"), planned.sizeBytes, range);
-  });
-}
-
-/**
- * Reads nothing first: the command that adds the disk checks on the router. Undefined when the router has added none,
- * and a read has to show why.
- */
-async function createUnseen(
-  call: ControllerCall,
-  plan: VolumePlan,
-  request: CreateRequest,
-): Promise<OwnedVolume | undefined> {
-  const { basePath, filePrefix } = plan;
-  const { promised, settings } = call;
-  const pool = promised.amplePool(poolOf(basePath), chooseSize(request.range));
-  if (pool === undefined || !hasOwnLabel(pool)) return undefined;
-  const folder = { path: basePath, directory: true, sizeBytes: 0n };
-  const { volume, sizeBytes } = planBlank(call, { pools: [pool], files: [folder] }, plan, request);
-  const unseen = { filePrefix, folder: basePath, settleMs: settings.settleMs };
-  const add = async () => {
-    const outcome = await addUnseen(call, volume, unseen);
-    return { ...outcome, created: outcome.added && await keepAdded(call, outcome.added) };
+): Promise<Decision<Created>> {
+  const shown = { ...view, source: view.source };
+  const source = await findCloneSource(call, shown, plan, request);
+  const { sizeBytes, purpose } = source;
+  const room = roomFor(call, view, plan.basePath, sizeBytes, purpose.unfinished);
+  // Before anything is copied.
+  if (room.isAmple?.(sizeBytes) === false) return { need: "all" };
+  const volume = await planClone(call, shown, plan, source);
+  const { id, location, copied, subvolume } = volume;
+  // Without its disk, nothing shows later what a copy is a copy of. Nothing shows either that a clone was never used, once the
+  // router has taken the clone's mark and then refused the disk.
+  const mend = async (isRefused: boolean) => {
+    if (copied !== undefined) await discardFinished(call, copied, location);
+    if (isRefused && subvolume?.parent !== undefined) await discardUnmarked(call, id, location);
   };
-  const { created } = await promised.during(
-    pool.mountPoint,
-    sizeBytes,
-    add,
-    (outcome) => outcome.mayStillApply ? "perhaps" : outcome.added !== undefined,
-  );
-  return created;
+  const { range } = request;
+  return {
+    addition: { volume, room, mend },
+    finish: (added) => finishAdded(call, added, { view, sizeBytes, range }),
+  };
 }
 
-/** Calls that began meanwhile may have read everything before this disk was there. */
-async function keepAdded(call: ControllerCall, added: AddedVolume): Promise<OwnedVolume> {
-  const pool = getPool(added.after, added.volume.stored.imagePath);
-  return call.promised.isAmple(pool) ? added.volume : await assertKept(call, added);
-}
-
-async function createByExactRead(
-  call: ControllerCall,
-  plan: VolumePlan,
-  request: CreateRequest,
-): Promise<OwnedVolume> {
-  const { promised, settings, store } = call;
-  const wanted = { id: plan.id, filePrefix: plan.filePrefix, folder: plan.basePath };
-  const view = await promised.learnFrom(() => store.createView(wanted, call.context));
-  const created = findCreated(slotOf(view, plan), plan, request);
-  if (created !== undefined) return await finishCreated(call, created, view, plan, request);
-  assertAbsenceProven(view, [plan.basePath], settings.settleMs);
-  assertHarmsNone(call, plan.id);
-  const planned = await planExactly(call, view, plan, request);
-  return await promised.during(poolOf(plan.basePath), planned.sizeBytes, async () => {
-    const added = await addVolume(call, planned.volume, "with-all");
-    return await finishAdded(call, added, planned.sizeBytes, request.range, view);
-  });
-}
-
-/** @throws {VolumeError} exhausted when there is no room for it */
-async function planExactly(
-  call: ControllerCall,
-  view: CreateView,
-  plan: VolumePlan,
-  request: CreateRequest,
-): Promise<PlannedVolume> {
-  const { overcommit } = call.settings;
-  const { source } = request;
-  if (source === undefined) {
-    assertNoImage(view, plan);
-    assertRoom(view, plan.basePath, chooseSize(request.range), overcommit);
-    return planBlank(call, view, plan, request);
-  }
-  const shown = { ...slotOf(view, plan), source: view.volumes.find(({ id }) => id === source.id) };
-  const found = await findCloneSource(call, shown, plan, { ...request, source });
-  assertRoom(view, plan.basePath, found.sizeBytes, overcommit, found.purpose.unfinished);
-  return await planClone(call, shown, plan, found);
-}
-
-/** A blank volume, wherever there is room for it. */
-function planBlank(
-  deps: ControllerDeps,
-  view: Pick<VolumeView, "pools" | "files">,
-  plan: VolumePlan,
-  request: CreateRequest,
-): PlannedVolume {
-  assertNoImage(view, plan);
-  const sizeBytes = chooseSize(request.range);
+/** A blank volume. */
+function planBlank(deps: ControllerDeps, view: View, plan: VolumePlan, sizeBytes: bigint): NewVolume {
   const pool = getPool(view, plan.basePath);
   const location = imageLocationFor(plan.basePath, plan.filePrefix, pool, deps.settings.subvolumeNames);
   const { subvolume } = location;
@@ -218,7 +206,7 @@ function planBlank(
   const made = view.files.some((file) =>
     file.directory && file.path === `${plan.basePath}/${plan.filePrefix}`
   );
-  const volume: NewVolume = {
+  return {
     id: plan.id,
     location,
     sizeBytes,
@@ -226,54 +214,14 @@ function planBlank(
     ...missingFolder(view, plan.basePath, pool, deps.settings.subvolumeNames),
     ...(subvolume === undefined || made ? {} : { subvolume: { ...subvolume, readOnly: false } }),
   };
-  return { volume, sizeBytes };
 }
 
-/** A removal that the router runs late would take away what is answered here; a clone may not have its size yet. */
-async function finishCreated(
-  call: ControllerCall,
-  created: OwnedVolume,
-  view: CreateView,
-  plan: VolumePlan,
-  { range }: CreateRequest,
-): Promise<OwnedVolume> {
-  if (!isUnfinishedClone(created, range)) {
-    await keepCreated(call, created, view, plan);
-    return created;
-  }
-  assertImageShown(created, view, "create");
-  await giveUpOtherCopies(call, view, plan);
-  const { stored } = created;
-  const sizeBytes = chooseGrownSize(range, heldBytes(stored, view));
-  assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, call.settings.overcommit);
-  return await grownTo(call, created, sizeBytes);
-}
-
-/** A disk alone is no volume: that of a deleted one may be back, without its image. */
-async function keepCreated(
-  call: ControllerCall,
-  created: OwnedVolume,
-  view: Pick<VolumeView, "pools" | "upMs" | "files">,
-  plan: VolumePlan,
-): Promise<void> {
-  assertImageShown(created, view, "create");
-  call.memory.known.noteImage(created.stored, view);
-  await giveUpOtherCopies(call, view, plan);
-  await outdateInDoubt(call, "create", created);
-}
-
-/** Another controller was faster with its copy. */
-async function giveUpOtherCopies(
-  call: ControllerCall,
-  { files }: Pick<VolumeView, "files">,
-  { id, filePrefix }: VolumePlan,
-): Promise<void> {
-  await giveUpCopies(call, id, unfinishedCopies(files, filePrefix, call.settings.basePaths));
-}
-
-async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<OwnedVolume> {
-  if (volume.stored.sizeBytes >= sizeBytes) return volume;
-  return await growVolume(call, "create", volume, sizeBytes);
+/** What an added volume is to be, and by what that was decided. */
+interface WantedSize {
+  readonly view: View;
+  /** What it will have when it is done. */
+  readonly sizeBytes: bigint;
+  readonly range: SizeRange;
 }
 
 /**
@@ -282,18 +230,14 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
  * because the clone has the wrong size and no caller would delete it. It removes only a volume that this call has made,
  * because any other may have been reported to a caller.
  */
-async function finishAdded(
-  call: ControllerCall,
-  added: AddedVolume,
-  sizeBytes: bigint,
-  range: SizeRange,
-  before?: CreateView,
-): Promise<OwnedVolume> {
+async function finishAdded(call: ControllerCall, added: AddedVolume, wanted: WantedSize): Promise<Created> {
   const { volume, after } = added;
-  await assertWithinLimit(call, added, range);
-  await assertStillRoom(call, added, sizeBytes, before);
+  const { sizeBytes } = wanted;
+  await assertWithinLimit(call, added, wanted.range);
+  await assertStillRoom(call, added, wanted);
+  if (volume.stored.sizeBytes >= sizeBytes) return { volume };
   try {
-    return await grownTo(call, volume, sizeBytes);
+    return { volume: await growVolume(call, "create", volume, sizeBytes) };
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
     const view = await call.store.view(volume.stored.id, ownFilePrefix(call, volume.stored.id), call.context);
@@ -338,22 +282,21 @@ async function takeBack(
 
 /**
  * What was read back has every disk and no snapshot: where one of each volume, made meanwhile, would no longer fit,
- * everything is looked at again. Where nothing else was read, neither before nor after, that is so unless there is ample room.
- *
- * @param sizeBytes what the volume will have when it is done
+ * everything is looked at again. Where nothing else was read, neither before nor after, that is so unless there is ample room:
+ * calls that began meanwhile may have read everything before this disk was there.
  */
 async function assertStillRoom(
   call: ControllerCall,
   added: AddedVolume,
-  sizeBytes: bigint,
-  before: CreateView | undefined,
+  { view, sizeBytes }: WantedSize,
 ): Promise<void> {
   const { volume, after, all } = added;
   const pool = getPool(after, volume.stored.imagePath);
   const growth = sizeBytes > volume.stored.sizeBytes ? sizeBytes - volume.stored.sizeBytes : 0n;
-  if (before === undefined && volume.stored.sizeBytes <= sizeBytes && call.promised.isAmple(pool)) return;
-  if (all !== undefined && before !== undefined) {
-    const known = { volumes: all, files: before.files };
+  const hasReadAll = view.all !== undefined;
+  if (!hasReadAll && volume.stored.sizeBytes <= sizeBytes && call.promised.isAmple(pool)) return;
+  if (hasReadAll && all !== undefined) {
+    const known = { volumes: all, files: view.files };
     const oneOfEach = growth + diskBytes(pool, known);
     if (overPromisedBytes(pool, known, call.settings.overcommit, oneOfEach) === 0n) return;
   }
@@ -364,13 +307,13 @@ async function assertStillRoom(
 async function assertKept(
   call: ControllerCall,
   { volume, after }: AddedVolume,
-  growth = 0n,
-): Promise<OwnedVolume> {
+  growth: bigint,
+): Promise<void> {
   const { promised, settings, store } = call;
   const { imagePath } = volume.stored;
   const shown = await promised.learnFrom(() => store.createView(undefined, call.context));
   const over = overPromisedBytes(getPool(after, imagePath), shown, settings.overcommit, growth);
-  if (over === 0n) return volume;
+  if (over === 0n) return;
   await takeBack(call, volume, after, `the pool has no room for it (${formatBytes(over)} too much)`);
   throw new VolumeError(
     "exhausted",

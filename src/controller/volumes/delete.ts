@@ -124,7 +124,7 @@ function removing(call: ControllerCall, view: View, stored: StoredVolume): Decis
   assertPoolMounted(view, stored.imagePath);
   // Another disk of the same image may come back late, and the router would find nobody who uses the image.
   assertSettled(view, settleMs);
-  if (view.isAssumed && (stored.exported || !isPlain(volume, cluster))) return { need: "read" };
+  if (view.isAssumed && (stored.exported || !isPlain(volume, cluster))) return { need: "own" };
   const location = locationOf(stored.imagePath, view.pools);
   if (stored.exported) return { step: withdrawal(call, volume), next: () => "again" };
   return { removal: { volume, location }, left: (left) => leftOf(call, volume, left) };

@@ -1,5 +1,4 @@
 import { folderOf, isPlain } from "../../volume/model/sources.ts";
-import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -18,9 +17,10 @@ import {
   withImage,
 } from "../load.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
-import { exported, growth, type Room, type Step } from "../records/steps.ts";
+import { exported, growth, type Step } from "../records/steps.ts";
 import { taken } from "../records/take.ts";
 import type { View } from "../records/view.ts";
+import { roomFor } from "./room.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -97,13 +97,26 @@ function growing(call: ControllerCall, view: View, range: SizeRange): Decision<O
   const sizeBytes = chooseGrownSize(wanted, heldBytes(stored, view));
   const isInUse = stored.exported || record.holders.length > 0;
   const isOdd = !isPlain(volume, cluster) || growth === "after-toggle" && isInUse;
-  if (view.isAssumed && isOdd) return { need: "read" };
-  const step = grown(call, "expand", volume, sizeBytes);
+  if (view.isAssumed && isOdd) return { need: "own" };
+  return grownTo(call, "expand", view, { volume, sizeBytes }, (after) => after);
+}
+
+/** The volume is that large, where there is room for it. */
+export function grownTo<Answer>(
+  call: ControllerCall,
+  verb: string,
+  view: View,
+  { volume, sizeBytes }: { readonly volume: OwnedVolume; readonly sizeBytes: bigint },
+  answer: (after: OwnedVolume) => Answer,
+): Decision<Answer> {
+  const { stored } = volume;
+  const step = grown(call, verb, volume, sizeBytes);
+  const room = roomFor(call, view, folderOf(volume, call.settings.cluster), sizeBytes - stored.sizeBytes);
   return {
-    step: { ...step, room: roomFor(call, view, volume, sizeBytes - stored.sizeBytes) },
+    step: { ...step, room },
     next: (after) => {
-      assertGrown("expand", stored.sizeBytes, after.stored, sizeBytes);
-      return turnedOn(call, after) === undefined ? after : "again";
+      assertGrown(verb, stored.sizeBytes, after.stored, sizeBytes);
+      return turnedOn(call, after) === undefined ? answer(after) : "again";
     },
   };
 }
@@ -119,31 +132,6 @@ function existing(call: ControllerCall, view: View): OwnedVolume {
   assertOwnImage(call, volume, "expand");
   assertImageShown(volume, view, "expand");
   return volume;
-}
-
-/** @throws {VolumeError} exhausted where every disk was read, and there is too little */
-function roomFor(
-  { promised, settings }: ControllerCall,
-  view: View,
-  volume: OwnedVolume,
-  bytes: bigint,
-): Room {
-  const pool = getPool(view, volume.stored.imagePath);
-  const { mountPoint } = pool;
-  if (view.all !== undefined) {
-    assertRoom(
-      { ...view, volumes: view.all },
-      folderOf(volume, settings.cluster),
-      bytes,
-      settings.overcommit,
-    );
-    return { mountPoint, bytes };
-  }
-  // How full a pool is that was not read is only remembered.
-  const isAmple = view.isAssumed
-    ? () => promised.amplePool(mountPoint, 0n) !== undefined
-    : () => bytes <= pool.freeBytes && promised.isAmple(pool);
-  return { mountPoint, bytes, isAmple };
 }
 
 /**

@@ -193,7 +193,7 @@ for (
 
 const subvolume = { label: "pool-fs", path: "csi/snap", readOnly: true };
 const disk = { id: "s1", comment: "old", imagePath: path, sizeBytes: 1024n, exported: false };
-const unseen = { filePrefix, folder: "/pool/csi", settleMs: 0 };
+const unseen = { filePrefix, settleMs: 0 };
 const mutations: Readonly<
   Record<string, (store: RouterVolumeStore, context: CallContext) => Promise<{ ended: boolean } | undefined>>
 > = {
@@ -263,7 +263,6 @@ const odds: readonly (readonly [what: string, Partial<Model> | undefined, Use])[
     (store, context) =>
       store.addUnseen({ ...copied, copied: undefined, comment: "$".repeat(255) }, {
         ...unseen,
-        folder: longFolder,
       }, context),
   ],
   ["removeUnseen() without a known uptime", undefined, mutations["removeUnseen"]!],

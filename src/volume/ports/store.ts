@@ -154,7 +154,6 @@ export function ifSent<Outcome extends object>(outcome: Outcome | NotSent): Outc
 export interface Unseen {
   /** The prefix of the names of all files of the volume. */
   readonly filePrefix: string;
-  readonly folder: string;
   /** The least uptime of the router, in milliseconds. */
   readonly settleMs: number;
 }
