@@ -1,37 +1,13 @@
 // The health of the router's arrays and drives: read by the controller's loop over SSH, and shown by its metrics, its status
 // page and the health of volumes without another command.
 import assert from "node:assert/strict";
-import { systemClock } from "../../src/host/clock.ts";
-import type { Clock } from "../../src/volume/ports/system.ts";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
 import { startClusterStack } from "../support/cluster_stack.ts";
 import { changesNothing, cost, create, publishRequest } from "../support/controller_calls.ts";
 import { eventually } from "../support/eventually.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
-
-/** A clock on which whatever rests for a minute or more, as do rounds, rests until the next turn. */
-function turningClock(): { readonly clock: Clock; turn(): Promise<void> } {
-  const resting = new Set<() => void>();
-  const rest = (signal?: AbortSignal) =>
-    new Promise<void>((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      resting.add(resolve);
-      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-    });
-  return {
-    clock: {
-      ...systemClock,
-      sleep: (ms, signal) => ms < 60_000 ? systemClock.sleep(ms, signal) : rest(signal),
-    },
-    async turn() {
-      await eventually(() => Promise.resolve(resting.size > 0));
-      const woken = [...resting];
-      resting.clear();
-      for (const wake of woken) wake();
-    },
-  };
-}
+import { turningClock } from "../support/turning_clock.ts";
 
 interface Scene {
   readonly stack: Stack;

@@ -35,15 +35,35 @@ export interface Prometheus extends AsyncDisposable {
    * @throws {Error} when Prometheus does not accept the query, with its message
    */
   query(expr: string): Promise<readonly Sample[]>;
+  /** Returns the alerts that are pending or fire now. */
+  alerts(): Promise<readonly ActiveAlert[]>;
 }
 
-/** Starts a Prometheus that scrapes these targets every second, `host:port` each, with its files in `folder`. */
-export async function startPrometheus(folder: string, targets: readonly string[]): Promise<Prometheus> {
+/** An alert with its texts filled in. */
+export interface ActiveAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly state: "pending" | "firing";
+}
+
+/**
+ * Starts a Prometheus that scrapes these targets every second, `host:port` each, with its files in `folder`.
+ *
+ * @param rules files of rules, which it evaluates as often
+ */
+export async function startPrometheus(
+  folder: string,
+  targets: readonly string[],
+  rules: readonly string[] = [],
+): Promise<Prometheus> {
   const config = `${folder}/prometheus.json`;
   const job = { job_name: "rds-csi", static_configs: [{ targets }] };
   await Deno.writeTextFile(
     config,
-    JSON.stringify({ global: { scrape_interval: "1s" }, scrape_configs: [job] }),
+    JSON.stringify({
+      global: { scrape_interval: "1s", evaluation_interval: "1s" },
+      ...{ rule_files: rules, scrape_configs: [job] },
+    }),
   );
   const address = `127.0.0.1:${freePort()}`;
   const server = new Deno.Command(findProgram("prometheus")!, {
@@ -66,6 +86,10 @@ export async function startPrometheus(folder: string, targets: readonly string[]
     throw error;
   }
   return {
+    async alerts() {
+      const response = await fetch(`http://${address}/api/v1/alerts`);
+      return (await response.json()).data.alerts;
+    },
     async query(expr) {
       const response = await fetch(`http://${address}/api/v1/query?${new URLSearchParams({ query: expr })}`);
       const { status, error, data } = await response.json();

@@ -13,14 +13,18 @@ export function hardwareBlock(read: JudgedHardware | undefined, nowMs: number): 
   return markup`<h3>Arrays and drives <small>read ${ago(atMs, nowMs)}</small></h3>
 ${
     table<HardwareDisk>([...disks ?? [], ...slots.values()], [
-      { head: "Slot", form: "id", cell: ({ slot }) => slot },
+      { head: "Slot", cell: ({ slot }) => slot },
       { head: "Model", cell: ({ model, serial }) => markup`${model} <small>${serial}</small>` },
       { head: "Pool", cell: ({ slot }) => poolsOn(reading, slot).join(", ") },
       { head: "State", cell: (disk) => stateOf(disk, read) },
       { head: "Used", form: "number", cell: ({ usedPercent }) => shown(usedPercent, "%") },
       { head: "Spare", form: "number", cell: ({ sparePercent }) => shown(sparePercent, "%") },
       { head: "Temperature", form: "number", cell: ({ celsius }) => shown(celsius, "°C") },
-      { head: "Problems", cell: ({ slot }) => faults(findings.filter((finding) => finding.slot === slot)) },
+      {
+        head: "Problems",
+        form: "message",
+        cell: ({ slot }) => faults(findings.filter((finding) => finding.slot === slot)),
+      },
     ], disks === undefined ? "The router does not report them." : "The router reports none.")
   }`;
 }
