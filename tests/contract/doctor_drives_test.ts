@@ -47,6 +47,22 @@ drivesTest(
   [/^problem .* Btrfs .*storage-pool-fs.* is missing: \/disk\/btrfs\/filesystem\/print detail$/],
 );
 
+drivesTest(
+  "doctor names a drive although the answer about Btrfs is lost",
+  async (scene) => {
+    await scene.control("PATCH", "/disks/nvme2", { "percentage-used": 101 });
+    await scene.control("POST", "/faults", {
+      action: "drop-after",
+      match: "btrfs/filesystem",
+      times: "always",
+    });
+  },
+  [
+    new RegExp(`^warning /storage-pool: ${second} has used 101 % of its expected life${fixOf("nvme2")}`),
+    /^warning the Btrfs file systems cannot be checked: .* its answer was lost/,
+  ],
+);
+
 drivesTest("doctor counts the drives that report their health", () => Promise.resolve(), [
   /^ok 2 drives and partitions, of which 2 report their health; no fault is known: $/,
 ]);

@@ -34,7 +34,9 @@ export function healthStep(options: HealthOptions): Step {
       const session = new Session(options);
       try {
         const reader = new RouterReader({ ...options, session });
-        return describeReading(await reader.hardware({ requestId: "acceptance", signal: options.signal }));
+        const context = { requestId: "acceptance", signal: options.signal };
+        const { disks } = await reader.drives(context);
+        return describeReading({ disks, filesystems: await reader.filesystems(disks, context) });
       } finally {
         session.close();
       }

@@ -1,3 +1,4 @@
+import type { HardwareReading } from "../../volume/model/health/hardware.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { HardwareReader } from "../../volume/ports/hardware.ts";
 import { type HardwareHistory, judgeHardware } from "../../volume/rules/health/hardware.ts";
@@ -34,16 +35,24 @@ export class HardwareLoop extends PeriodicLoop {
 
   /** A router that has just booted may still be assembling its arrays. */
   protected async turn(context: CallContext): Promise<number | undefined> {
-    const { clock, hardware, events, settings } = this.#deps;
-    const { upMs, ...reading } = await this.#reader.hardware(context);
-    if (upMs !== undefined && upMs < settings.settleMs) {
-      return Math.min(this.#intervalMs, settings.settleMs - upMs);
+    const { settleMs } = this.#deps.settings;
+    const { disks, upMs } = await this.#reader.drives(context);
+    if (upMs !== undefined && upMs < settleMs) return Math.min(this.#intervalMs, settleMs - upMs);
+    let filesystems: HardwareReading["filesystems"];
+    try {
+      filesystems = await this.#reader.filesystems(disks, context);
+    } finally {
+      this.#judge({ disks, filesystems });
     }
+    return undefined;
+  }
+
+  #judge(reading: HardwareReading): void {
+    const { clock, hardware, events } = this.#deps;
     const { findings, history } = judgeHardware(reading, this.#history, clock.monotonicMs());
     this.#history = history;
     hardware.keep(findings);
     events.occurred({ kind: "hardware-read", read: { reading, findings, atMs: clock.now() } });
-    return undefined;
   }
 
   protected forget(): void {

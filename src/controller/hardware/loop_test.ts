@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HardwareDisk } from "../../volume/model/health/hardware.ts";
-import type { RouterHardware } from "../../volume/ports/hardware.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { HardwareLoop } from "./loop.ts";
 import { freshMs } from "./memory.ts";
@@ -20,14 +19,16 @@ function scene(intervalMs = 15 * minute) {
     disks: [drive] as readonly HardwareDisk[] | undefined,
     upMs: 86_400_000 as number | undefined,
     answer: (_context: CallContext): Promise<void> => Promise.resolve(),
+    filesystems: (_context: CallContext): Promise<undefined> => Promise.resolve(undefined),
   };
   const started = clock.now();
   const reader = {
-    async hardware(context: CallContext): Promise<RouterHardware> {
+    async drives(context: CallContext) {
       asked.push((clock.now() - started) / minute);
       await router.answer(context);
       return { disks: router.disks, upMs: router.upMs };
     },
+    filesystems: (_disks: unknown, context: CallContext) => router.filesystems(context),
   };
   const over = new HardwareLoop(deps, reader, intervalMs).run(stop.signal);
   return {
@@ -118,6 +119,16 @@ Deno.test("HardwareLoop asks hourly after a reading that was not answered in tim
   await stop();
   const [first = 0, ...rest] = asked;
   assert.deepEqual(rest.map((at) => Math.round(at - first)), [60, 75]);
+});
+
+Deno.test("HardwareLoop judges drives although nothing is said of Btrfs in time", async () => {
+  const { clock, router, asked, faults, notes, stop } = scene();
+  router.disks = [failed];
+  router.filesystems = ({ signal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  await clock.advance(30 * minute);
+  assert.deepEqual([faults(), asked.length, notes.length], [["MemberFailed"], 1, 1]);
+  await stop();
 });
 
 Deno.test("HardwareLoop does not judge a router that may still be assembling its arrays", async () => {

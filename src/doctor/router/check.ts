@@ -1,4 +1,4 @@
-import { limitCall } from "../../async/deadline.ts";
+import { limitCall, type LimitedCall } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { Exchange } from "../../routeros/console/exchange.ts";
 import type { Session } from "../../routeros/ssh/session.ts";
@@ -82,14 +82,28 @@ export class RouterClient {
   }
 
   /**
-   * Arrays, drives and Btrfs file systems, see `HardwareReader`.
+   * Arrays and drives, see `HardwareReader`.
    *
    * @throws {VolumeError} unavailable when the router cannot be asked
    */
-  async hardware(): Promise<HardwareReading> {
+  async drives(): Promise<HardwareReading["disks"]> {
+    using limited = this.#limited();
+    return (await this.#store.drives(limited.context)).disks;
+  }
+
+  /**
+   * Btrfs file systems, see `HardwareReader`.
+   *
+   * @throws {VolumeError} unavailable when the router cannot be asked
+   */
+  async filesystems(disks: HardwareReading["disks"]): Promise<HardwareReading["filesystems"]> {
+    using limited = this.#limited();
+    return await this.#store.filesystems(disks, limited.context);
+  }
+
+  #limited(): LimitedCall {
     const late = new VolumeError("unavailable", `the router did not answer within ${hardwareMs / 1000} s`);
-    using limited = limitCall(this.#clock, this.#context, hardwareMs, late);
-    return await this.#store.hardware(limited.context);
+    return limitCall(this.#clock, this.#context, hardwareMs, late);
   }
 
   /**

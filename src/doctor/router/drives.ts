@@ -1,3 +1,4 @@
+import { VolumeError } from "../../volume/errors.ts";
 import type { HardwareFinding, HardwareReading } from "../../volume/model/health/hardware.ts";
 import { judgeHardware } from "../../volume/rules/health/hardware.ts";
 import { type Finding, fine, type Fix, problem, warning } from "../../volume/model/finding.ts";
@@ -10,7 +11,16 @@ const drivesName = "drives";
 export const drivesCheck: RouterCheck = {
   name: drivesName,
   essential: false,
-  run: async (router) => judgeDrives(await router.hardware()),
+  async run(router) {
+    const disks = await router.drives();
+    try {
+      return judgeDrives({ disks, filesystems: await router.filesystems(disks) });
+    } catch (error) {
+      if (!VolumeError.is(error, "unavailable")) throw error;
+      const unknown = warning(drivesName, `the Btrfs file systems cannot be checked: ${error.message}`);
+      return [...judgeDrives({ disks }), unknown];
+    }
+  },
 };
 
 /** One finding for each fault; the state of an array below a mounted pool is that of the pool, which has a check of its own. */

@@ -16,7 +16,8 @@ import type {
   VolumeView,
   Wanted,
 } from "../../volume/model/inventory.ts";
-import type { HardwareReader, RouterHardware } from "../../volume/ports/hardware.ts";
+import type { BtrfsFilesystem } from "../../volume/model/health/hardware.ts";
+import type { HardwareReader, RouterDrives } from "../../volume/ports/hardware.ts";
 import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
@@ -176,32 +177,38 @@ export class RouterReader implements HardwareReader {
     return withUnsoundArrays(this.#disksOf(answer), answer.frames[1]!);
   }
 
-  /** See `HardwareReader.hardware()`. */
-  async hardware(context: CallContext): Promise<RouterHardware> {
-    const aside = { ...context, aside: true } as const;
-    const answer = await this.#askOnce([hardwareQuery, resourceQuery], aside) ??
-      await this.#askOnce([arraysQuery, resourceQuery], aside);
-    const disks = answer && parseHardware(answer.frames[0]!);
-    const upMs = answer && this.readResource(answer);
+  /** See `HardwareReader.drives()`. */
+  async drives(context: CallContext): Promise<RouterDrives> {
+    const answer = await this.#askAside([hardwareQuery, resourceQuery], context) ??
+      await this.#askAside([arraysQuery, resourceQuery], context);
+    return {
+      disks: answer && parseHardware(answer.frames[0]!),
+      upMs: answer && this.readResource(answer),
+    };
+  }
+
+  /** See `HardwareReader.filesystems()`. */
+  async filesystems(
+    disks: RouterDrives["disks"],
+    context: CallContext,
+  ): Promise<readonly BtrfsFilesystem[] | undefined> {
     // One that lacks a device may not be mounted after a boot.
     const hasBtrfs = disks?.some(({ filesystem }) => filesystem === "btrfs") ??
       this.#pools.some(({ filesystem }) => filesystem === "btrfs");
-    if (!hasBtrfs) {
-      const hasNone = disks?.every(({ filesystem }) => filesystem !== undefined);
-      return { disks, filesystems: hasNone ? [] : undefined, upMs };
-    }
-    const listed = await this.#askOnce([filesystemsQuery], aside);
-    return { disks, filesystems: listed && parseFilesystems(listed.frames[0]!), upMs };
+    if (!hasBtrfs) return disks?.every(({ filesystem }) => filesystem !== undefined) ? [] : undefined;
+    const listed = await this.#askAside([filesystemsQuery], context);
+    return listed && parseFilesystems(listed.frames[0]!);
   }
 
   /**
-   * The answer; undefined when the router refuses. It is not asked again for an answer that was
+   * The answer to what nothing depends on; undefined when the router refuses. It is not asked again for an answer that was
    * lost or cut: that is none, and no sign of what the router knows.
    *
    * @throws {VolumeError} unavailable when the answer is lost or cut, or the router could not be asked
    */
-  async #askOnce(queries: readonly Fragment[], context: CallContext): Promise<Answer | undefined> {
-    const question = { kind: "hardware", key: "hardware", queries, context };
+  async #askAside(queries: readonly Fragment[], context: CallContext): Promise<Answer | undefined> {
+    const aside = { ...context, aside: true } as const;
+    const question = { kind: "hardware", key: "hardware", queries, context: aside };
     const { answer, refusal } = await this.exchange.exec([], question);
     if (answer !== undefined || refusal !== undefined) return answer;
     const { target } = this.#options.session;

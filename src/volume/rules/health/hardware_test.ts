@@ -166,6 +166,9 @@ Deno.test("judgeHardware() finds the pools on a drive through mirrors, partition
     { slot: "nvme2-part1", parent: "nvme2" },
     { slot: "nvme3", mountPoint: "two" },
     { slot: "nvme4", warnings: ["read-only"] },
+    { slot: "nvme5", warnings: ["read-only"] },
+    { slot: "nvme5-part1", parent: "nvme5", mountPoint: "three" },
+    { slot: "nvme5-part2", parent: "nvme5", mountPoint: "four" },
   ];
   const devices = ["nvme2-part1", "nvme3"].map((slot) => ({ slot, errors: {} }));
   const found = foundIn({ disks, filesystems: [{ devices, activity: [] }] });
@@ -173,6 +176,7 @@ Deno.test("judgeHardware() finds the pools on a drive through mirrors, partition
     ["nvme1", "one"],
     ["nvme2", "two"],
     ["nvme4"],
+    ["nvme5", "three", "four"],
   ]);
 });
 
