@@ -209,12 +209,13 @@ export class RouterReader implements HardwareReader {
   async #askAside(queries: readonly Fragment[], context: CallContext): Promise<Answer | undefined> {
     const aside = { ...context, aside: true } as const;
     const question = { kind: "hardware", key: "hardware", queries, context: aside };
-    const { answer, refusal } = await this.exchange.exec([], question);
+    const { answer, refusal, cut } = await this.exchange.exec([], question);
     if (answer !== undefined || refusal !== undefined) return answer;
     const { target } = this.#options.session;
+    const reason = cut ? "its answer was cut off" : "its answer was lost";
     throw new VolumeError(
       "unavailable",
-      `Cannot read from the router because its answer was lost: router=${target} what=${question.kind}`,
+      `Cannot read from the router because ${reason}: router=${target} what=${question.kind}`,
     );
   }
 
