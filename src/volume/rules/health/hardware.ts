@@ -171,10 +171,11 @@ function areOther(one: string | undefined, other: string | undefined): boolean {
 
 type Named = Pick<HardwareDisk, "slot" | "model" | "serial">;
 
-/** Whether what is in a slot may be what was in it before. */
+/** Whether what is in a slot may be what was in it before: its serial number says so, or as long as that is unknown its model. */
 function isMaybeSame(now: Named, before: Named): boolean {
-  return now.slot === before.slot && !areOther(now.serial, before.serial) &&
-    !areOther(now.model, before.model);
+  if (now.slot !== before.slot) return false;
+  const isKnown = now.serial !== undefined && before.serial !== undefined;
+  return isKnown ? now.serial === before.serial : !areOther(now.model, before.model);
 }
 
 /** A reading with places and names as they were known last: so that a fault stays that of the same drive, and of its pools. */

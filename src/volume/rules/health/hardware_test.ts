@@ -317,6 +317,7 @@ const choices = {
   ...{
     kind: ["raid", "hardware"],
     serial: ["S1", "S9"],
+    model: ["A", "B"],
     master: ["pool", "other"],
     mountPoint: ["pool", ""],
   },
