@@ -39,6 +39,12 @@ export interface HostConnection extends AsyncDisposable {
    */
   namespaceBytes(context: CallContext): Promise<bigint>;
   /**
+   * Size of a block of namespace 1 in bytes, read from the target now.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or there is no namespace 1
+   */
+  blockBytes(context: CallContext): Promise<number>;
+  /**
    * Identity of namespace 1, each in lower-case hex, "" where all zero.
    *
    * @throws {VolumeError} unavailable when the connection has ended, or there is no namespace 1
@@ -187,6 +193,10 @@ class TcpHostConnection implements HostConnection {
 
   async namespaceBytes(context: CallContext): Promise<bigint> {
     return (await this.#namespace(context)).sizeBytes;
+  }
+
+  async blockBytes(context: CallContext): Promise<number> {
+    return (await this.#namespace(context)).blockBytes;
   }
 
   async namespaceIdentity(context: CallContext) {

@@ -117,6 +117,12 @@ Deno.test("a router that refuses to report its drives' health has a step that is
     assert.deepEqual([stepsOf(report, "not here"), code], [["health reading"], 0]);
   }));
 
+Deno.test("fences hold on a router whose exports have blocks of 4096 bytes", () =>
+  withAcceptanceBench({ nvmeBlockBytes: 4096 }, async ({ run }) => {
+    const { report, lines } = await run({ adapters: { probe: knownProfile, kinds: [] } });
+    assert.deepEqual([stepsOf(report, "fail"), stepsOf(report, "not here")], [[], []], lines.join("\n"));
+  }));
+
 /** This process as a host, with connections that differ in one respect. */
 function changedHost(
   { simulator }: AcceptanceBench,
@@ -134,6 +140,7 @@ function changedHost(
       const gone = () => Promise.reject(new VolumeError("unavailable", "it is gone"));
       return {
         serial: link?.serial ?? "",
+        blockBytes: (context) => link?.blockBytes(context) ?? gone(),
         namespaceBytes: (context) => link?.namespaceBytes(context) ?? gone(),
         namespaceIdentity: (context) => link?.namespaceIdentity(context) ?? gone(),
         read: (lba, blocks, context) => link?.read(lba, blocks, context) ?? gone(),

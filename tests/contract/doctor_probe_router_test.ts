@@ -114,11 +114,13 @@ for (const behaviours of seenByHosts) {
   );
 }
 
-Deno.test("the probe sees by what it writes that copies share their blocks, and are whole", async () => {
-  await withRealDisks({}, ({ answers }, unanswered) => {
-    assert.equal(answers.copyReturns, "when-done", unanswered["copyReturns"]);
+for (const nvmeBlockBytes of [512, 4096] as const) {
+  Deno.test(`the probe sees by what it writes, in blocks of ${nvmeBlockBytes} bytes, that copies share theirs, and are whole`, async () => {
+    await withRealDisks({ nvmeBlockBytes }, ({ answers }, unanswered) => {
+      assert.equal(answers.copyReturns, "when-done", unanswered["copyReturns"]);
+    });
   });
-});
+}
 
 /** Probes a router that keeps what hosts write, over real NVMe/TCP. */
 async function withRealDisks(

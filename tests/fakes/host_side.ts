@@ -48,6 +48,7 @@ export class FakeHostSide implements HostSide {
     };
     return Promise.resolve({
       serial: this.#router.exports.accessOf(nqn)?.identity.serial ?? "",
+      blockBytes: () => live(() => 512),
       namespaceBytes: () => live(() => this.#diskOf(nqn)?.attachedBytes ?? 0n),
       namespaceIdentity: () => live(() => ({ uuid: uuidOf(this.#router, nqn), nguid: "" })),
       read: (lba, blocks) => live(() => this.#read(nqn, lba, 512 * blocks)),

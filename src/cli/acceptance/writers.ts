@@ -4,7 +4,6 @@ import { nqnPrefix } from "./names.ts";
 
 /** The size of a numbered block, in bytes. */
 export const blockBytes = 4096;
-const logicalBytes = 512;
 const magic = 0x72647361;
 
 /** Who writes numbered blocks to an exported volume, one after the other, each synced. */
@@ -34,9 +33,10 @@ export async function kernelWriter(path: string): Promise<BlockWriter> {
 /** This process as the writer, where the kernel has no NVMe/TCP: a host of the export. */
 export async function hostWriter(host: HostSide, nqn: string, context: CallContext): Promise<BlockWriter> {
   const link = await host.connect(nqn, writingHost, context);
+  const perBlock = blockBytes / await link.blockBytes(context);
   return {
     async write(number) {
-      await link.write(BigInt(number * blockBytes / logicalBytes), numberedBlock(number), context);
+      await link.write(BigInt(number * perBlock), numberedBlock(number), context);
       await link.flush(context);
     },
     close: async () => await link[Symbol.asyncDispose](),
@@ -54,9 +54,9 @@ export async function readNumbered(
   context: CallContext,
 ): Promise<readonly ("there" | "empty" | "other")[]> {
   const found: ("there" | "empty" | "other")[] = [];
+  const perBlock = blockBytes / await link.blockBytes(context);
   for (let number = 0; number < count; number++) {
-    const lba = BigInt(number * blockBytes / logicalBytes);
-    const block = await link.read(lba, blockBytes / logicalBytes, context);
+    const block = await link.read(BigInt(number * perBlock), perBlock, context);
     found.push(judgeBlock(block, number));
   }
   return found;

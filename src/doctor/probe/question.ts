@@ -39,6 +39,8 @@ export interface HostLink extends AsyncDisposable {
   readonly serial: string;
   /** Size of what is exported, in bytes, asked of the router now. */
   namespaceBytes(context: CallContext): Promise<bigint>;
+  /** Size of its blocks, in bytes: a router's is 512, that of a file in Linux 4096. */
+  blockBytes(context: CallContext): Promise<number>;
   /** By what its namespace is told from others, in lower-case hex, "" where it has none; asked of the router now. */
   namespaceIdentity(context: CallContext): Promise<{ readonly nguid: string; readonly uuid: string }>;
   /** Reads blocks. */

@@ -6,8 +6,6 @@ import { asked, type ExportedDisk } from "./exports.ts";
 import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 import { mebibyte, readItems } from "./scratch.ts";
 
-/** What one block holds, in bytes. */
-export const blockBytes = 512n;
 /** What is written and read at a time, in bytes. */
 const chunkBytes = mebibyte;
 const chunks = 64n;
@@ -53,9 +51,7 @@ export async function writeSeen(
 
 /** Whether the last part of a filled disk, or of a copy of it, is what was written. */
 export async function holdsTail(probe: Probe, link: HostLink, tail: Uint8Array): Promise<boolean> {
-  const at = (chunks - 1n) * chunkBytes / blockBytes;
-  const read = await asked(probe, (call) => link.read(at, Number(chunkBytes / blockBytes), call));
-  return isEqual(read, tail);
+  return isEqual(await readBytes(probe, link, (chunks - 1n) * chunkBytes, chunkBytes), tail);
 }
 
 /**
@@ -79,9 +75,15 @@ async function assertOwn(probe: Probe, { nqn, path }: ExportedDisk, link: HostLi
   const blank = new Uint8Array(Number(chunkBytes));
   for (let at = 0n; at < writtenDiskBytes; at += chunkBytes) {
     const bytes = at + chunkBytes > writtenDiskBytes ? writtenDiskBytes - at : chunkBytes;
-    const data = await asked(probe, (call) => link.read(at / blockBytes, Number(bytes / blockBytes), call));
+    const data = await readBytes(probe, link, at, bytes);
     if (!isEqual(data, blank.subarray(0, Number(bytes)))) throw notWritten("the new disk is not blank");
   }
+}
+
+/** Reads whole blocks, from a place in bytes on. */
+async function readBytes(probe: Probe, link: HostLink, at: bigint, bytes: bigint): Promise<Uint8Array> {
+  const blockBytes = BigInt(await asked(probe, (call) => link.blockBytes(call)));
+  return await asked(probe, (call) => link.read(at / blockBytes, Number(bytes / blockBytes), call));
 }
 
 function notWritten(reason: string): NoAnswer {
@@ -97,6 +99,7 @@ async function fill(probe: Probe, link: HostLink): Promise<Uint8Array> {
   const data = randomChunk(probe);
   const { writeMs = defaultWriteMs } = probe;
   const endMs = probe.clock.monotonicMs() + writeMs;
+  const blockBytes = BigInt(await asked(probe, (call) => link.blockBytes(call)));
   for (let chunk = 0n; chunk < chunks; chunk++) {
     if (probe.clock.monotonicMs() > endMs) {
       throw new NoAnswer(`writing ${writtenBytes} bytes takes longer than ${writeMs / 1000} s`);

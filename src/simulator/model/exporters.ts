@@ -20,6 +20,8 @@ export interface ExporterOptions {
   readonly nvmeHost?: string;
   /** The one port on which `tcp` serves disks that name it; 0 chooses a free one. @default {0} */
   readonly nvmePort?: number;
+  /** Size of the blocks of what `tcp` serves, in bytes. @default {512} */
+  readonly nvmeBlockBytes?: 512 | 4096;
   /** The configuration folder of the kernel's target, for `nvmet`. @default {"/sys/kernel/config/nvmet"} */
   readonly nvmetFolder?: string;
 }
@@ -37,7 +39,7 @@ export function makeExporter(options: ExporterOptions, clock: Clock): Exporter {
     case "loop":
       return new LoopExporter(join(backingOf(options, exporter), "exports"));
     case "tcp":
-      return new NvmeTarget({ clock, host, port: options.nvmePort ?? 0 });
+      return new NvmeTarget({ clock, host, port: options.nvmePort ?? 0, blockBytes: options.nvmeBlockBytes });
     case "nvmet":
       backingOf(options, exporter);
       return new NvmetExporter({ folder: options.nvmetFolder ?? "/sys/kernel/config/nvmet", address: host });

@@ -141,7 +141,6 @@ const identifyBytes = 4096;
 export const discoveryNqn = "nqn.2014-08.org.nvmexpress.discovery";
 
 const transferExponent = 5; // 2^5 pages of 4 KiB: 128 KiB.
-const blockExponent = 9;
 
 /** Identify Controller. */
 function describeController(controller: Controller): Uint8Array {
@@ -183,7 +182,7 @@ function describeNamespace(subsystem: Subsystem): Uint8Array {
   const view = viewOf(bytes);
   for (const at of [0, 8, 16]) view.setBigUint64(at, subsystem.blocks, true);
   view.setUint8(30, 1); // Other controllers may have it too.
-  view.setUint8(130, blockExponent);
+  view.setUint8(130, Math.log2(subsystem.blockBytes));
   return bytes;
 }
 

@@ -3,15 +3,13 @@ import { openStorage, type Storage } from "./storage.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { Refused, statuses } from "./command.ts";
 
-/** Blocks have so many bytes. */
-export const blockBytes = 512;
-
 /** A disk that is exported, or was a moment ago. */
 export class Subsystem {
   readonly nqn: string;
   /** The file behind it; undefined when it is only in memory. */
   readonly path: string | undefined;
   readonly storage: Storage;
+  readonly blockBytes: number;
   readonly controllers = new Set<Controller>();
   access: ExportAccess;
   /** Withdrawn: those who are connected are served on, nobody else is. */
@@ -19,16 +17,17 @@ export class Subsystem {
   /** Its namespace is gone, and hosts that were connected still are. */
   refuses = false;
 
-  constructor(nqn: string, path: string | undefined, access: ExportAccess) {
+  constructor(nqn: string, path: string | undefined, access: ExportAccess, blockBytes = 512) {
     this.nqn = nqn;
     this.path = path;
     this.access = access;
+    this.blockBytes = blockBytes;
     this.storage = openStorage(path);
   }
 
   /** The size that its hosts are told, in blocks. */
   get blocks(): bigint {
-    return this.access.sizeBytes / BigInt(blockBytes);
+    return this.access.sizeBytes / BigInt(this.blockBytes);
   }
 
   /** 16 bytes. */

@@ -1,7 +1,7 @@
 import { type Command, type Outcome, Refused, statuses, viewOf } from "./command.ts";
 import { transferBytes } from "./pdu.ts";
 import type { Storage } from "./storage.ts";
-import { blockBytes, type Subsystem } from "./controller.ts";
+import type { Subsystem } from "./controller.ts";
 
 /**
  * Carries out a command of an I/O queue (NVM Command Set Specification). What it reads or writes is done when this
@@ -82,6 +82,7 @@ function spanOf(
   if (first + blocks > subsystem.blocks) {
     throw new Refused(statuses.outOfRange, `There are no blocks ${first} to ${first + blocks}.`);
   }
+  const { blockBytes } = subsystem;
   return { offset: Number(first) * blockBytes, length: Number(blocks) * blockBytes };
 }
 

@@ -12,6 +12,8 @@ export interface NvmeTargetOptions {
   readonly host?: string;
   /** 0 takes any free one. @default {0} */
   readonly port?: number;
+  /** Size of the blocks of what is exported, in bytes: a power of two. @default {512} */
+  readonly blockBytes?: number | undefined;
 }
 
 const anyController = 0xffff;
@@ -25,6 +27,7 @@ export class NvmeTarget implements Exporter {
   readonly port: number;
   readonly #listener: Deno.TcpListener;
   readonly #clock: Clock;
+  readonly #blockBytes: number | undefined;
   readonly #subsystems = new Map<string, Subsystem>();
   readonly #controllers = new Map<number, Controller>();
   readonly #connections = new Map<Connection, Deno.TcpConn>();
@@ -36,6 +39,7 @@ export class NvmeTarget implements Exporter {
   /** Listens at once. */
   constructor(options: NvmeTargetOptions) {
     this.#clock = options.clock;
+    this.#blockBytes = options.blockBytes;
     this.#listener = Deno.listen({ hostname: options.host ?? "127.0.0.1", port: options.port ?? 0 });
     this.port = this.#listener.addr.port;
     this.#accepting = this.#accept();
@@ -51,7 +55,7 @@ export class NvmeTarget implements Exporter {
     const isSame = known?.path === path && known?.access.identity.uuid === access.identity.uuid;
     if (known !== undefined && !isSame) this.withdraw(nqn);
     if (this.#subsystems.has(nqn)) return this.change(nqn, access);
-    this.#subsystems.set(nqn, new Subsystem(nqn, path, access));
+    this.#subsystems.set(nqn, new Subsystem(nqn, path, access, this.#blockBytes));
     this.#generation++;
   }
 
