@@ -128,20 +128,29 @@ interface Parts
   readonly connector: RunConnector | undefined;
 }
 
+/** The flags of a run on the bench's router, with its report in a folder. */
+export function flagsOf(
+  { simulator, scratch }: Pick<AcceptanceBench, "simulator" | "scratch">,
+  output: string,
+) {
+  return [
+    ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort), "--rds-user", "keeper"],
+    ...["--rds-password-file", `${scratch}/password`, "--rds-host-key", simulator.hostKeyPublic],
+    ...["--nvme-port", String(simulator.nvmePort ?? 4420), "--base-path", folder, "--output", output],
+    ...["--data", "4Mi", "--yes"],
+  ];
+}
+
 async function runOn(parts: Parts, own: string, given: BenchRun): Promise<RunOutcome> {
-  const { simulator, clock, scratch } = parts;
+  const { simulator, clock } = parts;
   const [lines, said]: [string[], string[]] = [[], []];
   const output = `${own}/report`;
   await Deno.mkdir(`${output}/captures`, { recursive: true });
   const nvmePort = simulator.nvmePort ?? 4420;
   const host: HostSide = nvmeHostSide("127.0.0.1", nvmePort);
-  const options = readAcceptanceOptions([
-    ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort), "--rds-user", "keeper"],
-    ...["--rds-password-file", `${scratch}/password`, "--rds-host-key", simulator.hostKeyPublic],
-    ...["--nvme-port", String(nvmePort), "--base-path", given.basePath ?? folder, "--output", output],
-    ...["--data", "4Mi", "--yes"],
-    ...given.flags ?? [],
-  ], () => undefined);
+  const flags = [...flagsOf(parts, output), ...given.flags ?? []];
+  if (given.basePath !== undefined) flags.push("--base-path", given.basePath);
+  const options = readAcceptanceOptions(flags, () => undefined);
   const code = await runAndReport(options, {
     clock,
     random: systemRandom,

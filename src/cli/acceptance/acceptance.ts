@@ -38,8 +38,16 @@ const folderPrefix = "rds-csi-acceptance-";
 const doctorMs = 120_000;
 const disconnectMs = 10_000;
 
-/** `rds-csi acceptance`: takes volumes through their lives on a router, and writes a report. */
-export async function acceptanceCommand(args: string[], io: CommandIo): Promise<number> {
+/**
+ * `rds-csi acceptance`: takes volumes through their lives on a router, and writes a report.
+ *
+ * @param changed what a test does otherwise
+ */
+export async function acceptanceCommand(
+  args: string[],
+  io: CommandIo,
+  changed: Partial<RunAdapters> = {},
+): Promise<number> {
   const options = readAcceptanceOptions(args, io.env);
   await prepareOutput(options.output);
   const say = (text: string) => io.err(`acceptance: ${text}`);
@@ -47,9 +55,9 @@ export async function acceptanceCommand(args: string[], io: CommandIo): Promise<
   const scratch = await ScratchFolder.make(systemClock, folderPrefix);
   const machine = new Machine(scratch);
   try {
-    await machine.assertFit();
+    await machine.assertFit(changed.connector?.kind === "loop" ? "loop" : "initiator");
     for (const problem of await machine.cleanUp()) say(problem);
-    const adapters = { ...adaptersOf(options, machine, io), transport, say, signal: io.signal };
+    const adapters = { ...adaptersOf(options, machine, io), transport, say, signal: io.signal, ...changed };
     return await runAndReport(options, adapters, io);
   } finally {
     for (const problem of await machine.close()) say(problem);
@@ -163,8 +171,8 @@ class Machine {
   }
 
   /** @throws {VolumeError} precondition when it cannot be a node */
-  async assertFit(): Promise<void> {
-    const missing = await missingForNode(this.#scratch.path, "initiator");
+  async assertFit(connector: Parameters<typeof missingForNode>[1]): Promise<void> {
+    const missing = await missingForNode(this.#scratch.path, connector);
     if (missing === undefined) return;
     throw new VolumeError("precondition", `Cannot run on this machine because ${missing}`);
   }
