@@ -16,6 +16,8 @@ const others = [..."ghijklmnopqrstuvwxyz./_-"];
 export interface Part {
   /** A regular expression of character classes and anchors only, alike in POSIX and here. */
   readonly pattern: string;
+  /** Another one, which items have to match too; undefined for none. */
+  readonly ending?: string;
   /** What it can be divided into; undefined when it cannot be divided further. */
   readonly smaller: (() => readonly Part[]) | undefined;
 }
@@ -27,7 +29,7 @@ export function divideSlots(): Part[] {
 
 /**
  * Divides the paths that hold `text` by the character behind it, and where names do not differ there, by the one before
- * it. Every path is in a part, whatever it is made of.
+ * it, or where a name begins with it, by the end of the path. Every path is in a part, whatever it is made of.
  */
 export function divideFiles(text: string): Part[] {
   return behind(holding(text), 1);
@@ -54,9 +56,23 @@ function before(pattern: string, depth: number): Part[] {
 
 function beforeOthers(pattern: string, depth: number): Part[] {
   return [
-    ...others.map((character) => oneMore(holding(character), pattern, depth)),
+    ...others.map((character) =>
+      character === "/" && !pattern.endsWith("$")
+        // Before the name of a folder all that is in it is alike.
+        ? { pattern: `/${pattern}`, smaller: () => byEnding(`/${pattern}`, before("$", 1)) }
+        : oneMore(holding(character), pattern, depth)
+    ),
     { pattern: `[^0-9a-z./_-]${pattern}`, smaller: undefined },
   ];
+}
+
+/** Those that match a pattern, divided by their ends. */
+function byEnding(pattern: string, ends: readonly Part[]): readonly Part[] {
+  return ends.map(({ pattern: ending, smaller }) => ({
+    pattern,
+    ending,
+    smaller: smaller === undefined ? undefined : () => byEnding(pattern, smaller()),
+  }));
 }
 
 function oneMore(character: string, pattern: string, depth: number): Part {
@@ -92,12 +108,12 @@ export async function listDisksInParts(
  * Lists every file and folder whose path holds `text` in as many parts as the router's output limit forces, ordered by
  * path.
  *
- * @param ask reads the files whose path matches a pattern; undefined when the answer came cut
+ * @param ask reads the files whose path matches a pattern, and another one if that is given; undefined when the answer came cut
  * @throws {VolumeError} unavailable when even a small part comes cut
  */
 export async function listFilesInParts(
   text: string,
-  ask: (pattern: string) => Promise<string | undefined>,
+  ask: Ask,
 ): Promise<StoredFile[]> {
   const parse = (frame: string) => parseFiles(frame, (path) => path.includes(text));
   const files = await listInParts("files", divideFiles(text), ask, parse);
@@ -106,10 +122,13 @@ export async function listFilesInParts(
   return [...unique.values()].toSorted((a, b) => a.path < b.path ? -1 : 1);
 }
 
+/** Reads the items that match one pattern, or two; undefined when the answer came cut. */
+type Ask = (pattern: string, ending?: string) => Promise<string | undefined>;
+
 async function listInParts<Item>(
   what: string,
   parts: readonly Part[],
-  ask: (pattern: string) => Promise<string | undefined>,
+  ask: Ask,
   parse: (frame: string, pattern: string) => readonly Item[],
 ): Promise<Item[]> {
   const items: Item[] = [];
@@ -117,7 +136,7 @@ async function listInParts<Item>(
   const work = async () => {
     try {
       for (let part = todo.shift(); part !== undefined; part = todo.shift()) {
-        const frame = await ask(part.pattern);
+        const frame = await ask(part.pattern, part.ending);
         // Depth first: where even small parts come cut, that shows after a few commands, not after thousands.
         if (frame === undefined) todo.unshift(...divided(what, part));
         else items.push(...parse(frame, part.pattern));
@@ -135,6 +154,8 @@ function divided(what: string, part: Part): readonly Part[] {
   if (part.smaller !== undefined) return part.smaller();
   throw new VolumeError(
     "unavailable",
-    `Cannot list the router's ${what} because even a small part of the answer is cut off: pattern=${part.pattern}`,
+    `Cannot list the router's ${what} because even a small part of the answer is cut off: pattern=${part.pattern}${
+      part.ending === undefined ? "" : ` ending=${part.ending}`
+    }`,
   );
 }

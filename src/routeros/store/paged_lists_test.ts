@@ -7,9 +7,9 @@ function limited(items: readonly string[], limit: number, rowOf: (item: string) 
   const patterns: string[] = [];
   return {
     patterns,
-    ask: (pattern: string) => {
-      patterns.push(pattern);
-      const found = items.filter((item) => new RegExp(pattern).test(item));
+    ask: (pattern: string, ending = "") => {
+      patterns.push(pattern + ending);
+      const found = items.filter((item) => new RegExp(pattern).test(item) && new RegExp(ending).test(item));
       return Promise.resolve(found.length > limit ? undefined : JSON.stringify(found.map(rowOf)));
     },
   };
@@ -79,6 +79,21 @@ for (const text of ["/snap-", hash]) {
     for (const path of expected) assert.ok(forms.some((form) => form.test(path.slice(1))), path);
   });
 }
+
+Deno.test("listFilesInParts() divides what a whole folder holds by the ends of its names", async () => {
+  const text = "names-of-1a2b3c4d";
+  const folder = `pool/csi/${text}`;
+  const ids = Array.from({ length: 2000 }, (_, i) => i % 7 === 0 ? `films-${i}` : `pvc-${random(i)}`);
+  const plates = [folder, ...ids.map((id) => `${folder}/default_data-${id}_rds-ext4_${id}`)];
+  const odd = [`${folder}/a person's folder`, `other/${text}`, `${folder}/x_y__a~`, `${folder}/${text}/z`];
+  const all = [...plates, ...odd];
+  for (const [limit, most] of [[400, 150], [20, 1_500]] as const) {
+    const router = limited([...names, ...all], limit, fileRow);
+    const found = await listFilesInParts(text, router.ask);
+    assert.deepEqual(found.map(({ path }) => path), all.map((path) => `/${path}`).toSorted());
+    assert.ok(router.patterns.length < most, `${router.patterns.length} parts`);
+  }
+});
 
 const lists: Readonly<
   Record<string, (ask: (pattern: string) => Promise<string | undefined>) => Promise<unknown>>

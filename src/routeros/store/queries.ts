@@ -48,9 +48,10 @@ export function filesQuery(part: string): Fragment {
   return filesWhere([ros`name~${holding(part)}`]);
 }
 
-/** The files and folders whose path matches a regular expression. */
-export function someFilesQuery(pattern: string): Fragment {
-  return filesWhere([ros`name~${pattern}`]);
+/** The files and folders whose path matches a regular expression, or two. */
+export function someFilesQuery(pattern: string, ending?: string): Fragment {
+  const matches = ros`name~${pattern}`;
+  return filesWhere([ending === undefined ? matches : ros`${matches} and name~${ending}`]);
 }
 
 /** Those of the files and folders that are there. */

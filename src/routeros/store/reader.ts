@@ -379,13 +379,13 @@ export class RouterReader implements HardwareReader {
   }
 
   /** How to ask for what matches a pattern; undefined when that comes cut too. */
-  #partOf(question: Omit<Question, "queries">, query: (pattern: string) => Fragment) {
+  #partOf(question: Omit<Question, "queries">, query: (pattern: string, ending?: string) => Fragment) {
     if (!this.#saidLimited) {
       this.observer?.warning?.("the router's output is limited; listing its contents in parts");
     }
     this.#saidLimited = true;
-    return async (pattern: string) => {
-      const answer = await this.exchange.ask({ ...question, queries: [query(pattern)] }, "return");
+    return async (pattern: string, ending?: string) => {
+      const answer = await this.exchange.ask({ ...question, queries: [query(pattern, ending)] }, "return");
       return answer === "cut" ? undefined : answer.frames[0];
     };
   }
