@@ -80,6 +80,8 @@ interface LostVolumes extends LostPlates {
   readonly found: readonly OwnedVolume[];
   /** See {@linkcode readExistingObjects}. */
   readonly existing: ReadonlyMap<string, string>;
+  /** The volumes that claims of the cluster have already, as plates would name them. */
+  readonly bound: readonly NamePlate[];
 }
 
 /** A volume that is printed, with its claim if that is. */
@@ -129,7 +131,7 @@ export async function adoptFromCluster(
   const withClaims = wantsClaims &&
     found.some(({ stored: { id } }) => lost.plates.some((one) => one.id === id));
   const missing = found.filter((volume) => isFree(volume) && !existing.has(volume.stored.id));
-  const verdicts = judgePlates(lost.plates);
+  const verdicts = judgePlates([...lost.plates, ...lost.bound]);
   const printed = missing.flatMap((volume): PrintedVolume[] => {
     const verdict = verdicts.get(volume.stored.id);
     if (!withClaims) return [{ volume, plate: undefined }];
@@ -160,7 +162,14 @@ async function readLost(
   if (withClaims) assertAbsenceProven(inventory, basePaths, settleMs);
   const plates = await readLostPlates(deps, inventory, context);
   // Read last: whatever was applied meanwhile exists.
-  return { found, ...plates, existing: await readExistingObjects(deps, context) };
+  const existing = await readExistingObjects(deps, context);
+  const objects = withClaims ? await deps.clusterView?.volumes(context) : undefined;
+  const bound = objects?.flatMap(({ volumeId: id, claim }): NamePlate[] =>
+    claim?.namespace === undefined
+      ? []
+      : [{ id, namespace: claim.namespace, name: claim.name, className: "", isCut: false }]
+  );
+  return { found, ...plates, existing, bound: bound ?? [] };
 }
 
 /** They are hints: PersistentVolumes can be made without them. @throws {VolumeError} cancelled, deadline when the call ends */

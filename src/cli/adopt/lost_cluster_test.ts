@@ -173,8 +173,8 @@ Deno.test("adopt --from-cluster --claims rebuilds nothing in doubt, and says why
       const text of [
         `${ids.cut} [default/${"x".repeat(90)}…], because its name plate is cut`,
         `${ids.two} [default/after or default/before], because it has 2 name plates`,
-        `${ids.kept} [default/db], because the claim default/db is on the name plate of ${ids.rival} too`,
-        `${ids.rival} [default/db], because the claim default/db is on the name plate of ${ids.kept} too`,
+        `${ids.kept} [default/db], because the claim default/db is that of ${ids.rival} too`,
+        `${ids.rival} [default/db], because the claim default/db is that of ${ids.kept} too`,
         `${ids.bare}, because it has no name plate`,
         `${ids.held} [media/films], which node-2 has. When that node is gone for good: rds-csi withdraw ${ids.held} --vouch`,
         "default/photos, whose volume pvc-gone is not on this router.",
@@ -255,7 +255,37 @@ Deno.test("adopt --from-cluster --claims minds the name plates in base folders t
     files.makeDirectories(`${plates.replace("metal-csi", "before")}/default_photos__${other}`);
   }, "--claims");
   assert.deepEqual(printed, []);
-  assert.match(err, /because the claim default\/photos is on the name plate of/);
+  assert.match(err, /because the claim default\/photos is that of/);
+});
+
+Deno.test("adopt --from-cluster --claims prints no claim that another volume has in the cluster", async () => {
+  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
+  const flags = ["--cluster-id", clusterId, "--reconcile", "off", "--names-on-router=false"];
+  await using cluster = await startClusterStack({ prepare, flags });
+  const { api, stack } = cluster;
+  const [old, made, other] = [
+    await create(stack, "a"),
+    await create(stack, "b"),
+    await create(stack, "c"),
+  ];
+  const plates = `storage-pool/metal-csi/names-of-${clusterHash(clusterId)}`;
+  for (const [name, id] of [["photos", old], ["films", other]]) {
+    stack.simulator.model.files.makeDirectories(`${plates}/default_${name}__${id}`);
+  }
+  // Whoever made the claim anew has got a new, empty volume.
+  const volume = aPersistentVolume(made);
+  const claimRef = { namespace: "default", name: "photos", uid: "its-uid" };
+  api.put(volumesPath, { ...volume, spec: { ...volume["spec"] as object, claimRef } });
+  await withKubeconfig(api, async (kubeconfig) => {
+    const args = [`--from-cluster=${clusterId}`, "--claims", "--json", ...kubeconfig];
+    const { out, err } = await runCommand(stack, adoptCommand, args);
+    const { items } = JSON.parse(out) as { items: Printed[] };
+    assert.deepEqual(items.map(({ metadata }) => metadata.name), [other, "films"]);
+    assert.match(
+      err,
+      new RegExp(`Left out: ${old} .*, because the claim default/photos is that of ${made} too;`),
+    );
+  });
 });
 
 Deno.test("adopt --from-cluster refuses without a cluster to ask, unless somebody vouches", async () => {

@@ -16,6 +16,8 @@ export interface ClusterVolume {
   readonly readOnly: boolean;
   /** The volume context. */
   readonly attributes: Readonly<Record<string, string>>;
+  /** The claim that is bound to it. */
+  readonly claim?: { readonly namespace?: string; readonly name: string } | undefined;
 }
 
 /** A VolumeAttachment of this driver, whether its volume is known or not. */

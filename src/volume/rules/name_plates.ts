@@ -206,7 +206,7 @@ function judge(
   if (!isVolumeId(plate.id)) return { plate };
   const claim = `the claim ${describePlate(plate)}`;
   const sharers = idsBeside(plate, claims.get(describePlate(plate)) ?? []);
-  if (sharers.length > 0) return { reason: `${claim} is on the name plate of ${sharers.join(", ")} too` };
+  if (sharers.length > 0) return { reason: `${claim} is that of ${sharers.join(", ")} too` };
   // A longer id leaves less room for the same claim.
   const others = idsBeside(plate, cut.filter((one) => isBeginning(one, plate)));
   if (others.length === 0) return { plate };

@@ -214,8 +214,8 @@ Deno.test("judgePlates() rebuilds what one whole plate says, and gives the reaso
   assert.equal(text("cut-1"), "its name plate is cut: default/xxx…");
   assert.match(text("two-1"), /^it has 2 name plates: default\/before of the class rds-ext4, default\/after/);
   assert.match(text("class-1"), /default\/same of the class rds-ext4, default\/same of no class$/);
-  assert.equal(text("kept-1"), "the claim default/db is on the name plate of kept-2 too");
-  assert.equal(text("kept-2"), "the claim default/db is on the name plate of kept-1 too");
+  assert.equal(text("kept-1"), "the claim default/db is that of kept-2 too");
+  assert.equal(text("kept-2"), "the claim default/db is that of kept-1 too");
 });
 
 Deno.test("judgePlates() rebuilds no claim that a cut name plate of another volume may be of", () => {
