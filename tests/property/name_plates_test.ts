@@ -7,12 +7,13 @@ import { markedQuery } from "../../src/routeros/directories/statements.ts";
 import { fileName, holding } from "../../src/routeros/store/queries.ts";
 import { directoryMark, markedDirectories } from "../../src/volume/model/directory/names.ts";
 import { filePrefixOf, leftoversOf, volumeOfImage } from "../../src/volume/model/layout.ts";
-import type { StoredFile } from "../../src/volume/model/inventory.ts";
+import type { Pool, StoredFile } from "../../src/volume/model/inventory.ts";
 import {
   formatPlate,
   maxPlateBytes,
   type ObjectName,
   parsePlate,
+  parsePlates,
   platesFolder,
 } from "../../src/volume/model/name_plates.ts";
 import {
@@ -24,11 +25,16 @@ import {
   sourcePart,
 } from "../../src/volume/model/snapshots.ts";
 import { judgeAudit } from "../../src/volume/rules/audit/audit.ts";
-import { judgePlates } from "../../src/volume/rules/name_plates.ts";
+import { judgePlates, planPlates } from "../../src/volume/rules/name_plates.ts";
+import { aDisk, aRecord } from "../fakes/records.ts";
 import { propertyTest } from "./_property.ts";
 
 const mark = "0123abcd";
 const base = "/pool/csi";
+const pool: Pool = {
+  ...{ mountPoint: "pool", filesystem: "btrfs", state: "clean", subvolumeLabel: undefined },
+  ...{ sizeBytes: 1n << 40n, freeBytes: 1n << 40n },
+};
 
 function hex(digits: number): fc.Arbitrary<string> {
   return fc.string({ unit: fc.constantFrom(..."01af"), minLength: digits, maxLength: digits, size: "max" });
@@ -209,6 +215,61 @@ propertyTest(
       assert.deepEqual([...new Set(claims)], [claim]);
       const owners = new Set(names.filter((name) => claimOf(name) === claim).map((name) => name.id));
       assert.deepEqual([...owners], [id]);
+    }
+  }),
+);
+
+/** What happens between two plans: the claims of some volumes change, and the router does a part of the plan. */
+const turns = fc.array(
+  fc.record({
+    claims: fc.dictionary(fc.constantFrom("a", "b", "films"), fc.constantFrom("x", "y.z", "w"), {
+      maxKeys: 3,
+    }),
+    /** Whose disks are there. */
+    disks: fc.subarray(["a", "b", "films"]),
+    isMounted: fc.boolean(),
+    /** How much of the plan is done. */
+    done: fc.nat(6),
+    skip: fc.nat(5),
+  }),
+  { minLength: 1, maxLength: 12 },
+);
+
+propertyTest(
+  "plates come to what the cluster says whatever was done of earlier plans, and a volume keeps one until then",
+  300,
+  fc.property(turns, (all) => {
+    let paths = new Set<string>();
+    const plates = () => parsePlates([...paths].map(folder), mark, [base]);
+    const turn = ({ claims, disks, isMounted, skip }: Omit<typeof all[number], "done">, done: number) => {
+      const plan = planPlates({
+        ...{ cluster: mark, basePaths: [base], skip, files: isMounted ? [...paths].map(folder) : [] },
+        pools: isMounted ? [pool] : [],
+        disks: disks.map((id) => aDisk(aRecord({ cluster: mark }), { id, imagePath: `${base}/${id}.img` })),
+        names: Object.entries(claims).map(([id, name]) => ({ id, namespace: "n", name, className: "" })),
+      });
+      if (!isMounted) assert.deepEqual(plan.add, []);
+      const idle = plan.idle.map(({ path }) => path);
+      const removals = new Set(
+        [...plan.replaced, ...idle, ...plan.empty].slice(0, Math.max(0, done - plan.add.length)),
+      );
+      paths = new Set([...paths, ...plan.add.slice(0, done)].filter((path) => !removals.has(path)));
+    };
+    for (const one of all) {
+      const before = new Set(plates().map(({ id }) => id));
+      turn(one, one.done);
+      const after = new Set(plates().map(({ id }) => id));
+      for (const id of before) {
+        if (id in one.claims || one.disks.includes(id)) assert.ok(after.has(id), `${id} has lost its plate`);
+      }
+    }
+    const last = { ...all.at(-1)!, isMounted: true };
+    for (let rest = 0; rest < 4; rest++) turn(last, 100);
+    const shown = plates().filter(({ id }) => id in last.claims).map(({ id, name }) => [id, name]);
+    const wanted = Object.entries(last.claims).filter(([id]) => last.disks.includes(id));
+    for (const one of wanted) assert.ok(shown.some((found) => found.join() === one.join()), one.join());
+    for (const id of last.disks.filter((id) => id in last.claims)) {
+      assert.equal(shown.filter(([of]) => of === id).length, 1);
     }
   }),
 );
