@@ -6,9 +6,7 @@ import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
 import type { StagingState } from "../volume/model/staging_state.ts";
 import { awaitDevice, proveNamespace } from "./connections/device.ts";
-import { growMapping } from "./encryption/mapping.ts";
-import { growMap } from "./layer/attach_path.ts";
-import { findMap } from "./layer/maps.ts";
+import { growMap, mapKindOf } from "./chain/map.ts";
 import { mountsAt } from "./mount_table.ts";
 import { getPlaced } from "./health/stats.ts";
 import type { NodeDeps } from "./deps.ts";
@@ -72,9 +70,7 @@ async function awaitGrown(
 ): Promise<{ readonly device: ProvenDevice; readonly below: ProvenDevice }> {
   const found = await findGrown(deps, stagingState, range.requiredBytes, context);
   const below = await proveNamespace(deps, found, stagingState, context);
-  const device = stagingState.luks === undefined
-    ? await growMap(deps, await findMap(deps, stagingState.nqn), below, context)
-    : await growMapping(deps, stagingState.volumeId, below, context);
+  const device = await growMap(deps, mapKindOf(stagingState), below, context);
   if (device.deviceNumber === stagingState.device?.deviceNumber) return { device, below };
   throw new VolumeError(
     "identity-mismatch",

@@ -11,7 +11,8 @@ import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { awaitDevice, holdingNamespace, prove } from "../../node/connections/device.ts";
-import { closeMapping, encryptionFor, proveMapping } from "../../node/encryption/mapping.ts";
+import { proveMap, removeOwnMap } from "../../node/chain/map.ts";
+import { encryptionFor } from "../../node/encryption/encryption_for.ts";
 import { mapName } from "../../volume/model/device_layer.ts";
 import { passphraseFault } from "../../volume/model/encryption.ts";
 import { connectedNqns } from "../../node/connections/teardown.ts";
@@ -148,12 +149,12 @@ export async function attachVolume<T>(
     if (passphrase === undefined) return await use(device);
     undo.add("close the mapping", async (undoing) => {
       await assertNotStaged(deps, "close", subject.volumeId);
-      await closeMapping(deps, { ...subject, nqns: [nqn] }, undoing);
+      await removeOwnMap(deps, { ...subject, nqns: [nqn] }, undoing);
     });
     const options = { readOnly: true, allowDiscards: false };
     const encryption = await encryptionFor(deps, "attach", subject.volumeId, context);
     await encryption.open(mapName(subject.volumeId), device, passphrase, options, context);
-    return await use(await proveMapping(deps, subject.volumeId, device, context));
+    return await use(await proveMap(deps, device, context));
   });
 }
 

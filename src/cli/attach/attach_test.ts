@@ -308,3 +308,17 @@ Deno.test("readPassphrase() takes the standard input byte for byte, and refuses 
     });
   }
 });
+
+Deno.test("detachVolume() removes an unused map whose state file is lost, and none that is in use", async () => {
+  const { node, files } = machine();
+  await node.stage({ volumeContext: { deviceLayer: "multipath" } });
+  node.paths.nodes.delete(`/state/volumes/${volumeId}.json`);
+  node.table = [];
+  const { minor } = [...node.mapper.maps.values()][0]!;
+  node.held.add(`253:${minor}`);
+  await assert.rejects(detachVolume(node.deps, files, subject, call()), fails("in-use"));
+  assert.deepEqual([node.device.connected, node.mapper.maps.size], [true, 1]);
+  node.held.clear();
+  await detachVolume(node.deps, files, subject, call());
+  assert.deepEqual([node.device.connected, node.mapper.maps.size], [false, 0]);
+});

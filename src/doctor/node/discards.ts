@@ -1,6 +1,6 @@
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import type { NodeDeps } from "../../node/deps.ts";
-import { findDevice } from "../../node/layer/maps.ts";
+import { readChain } from "../../node/chain/chain.ts";
 import { type Finding, fine, skipped } from "../../volume/model/finding.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeVolume } from "./volumes.ts";
@@ -23,7 +23,10 @@ export async function checkDiscards(
   const most = (number: string) => files.readText(`/sys/dev/block/${number}/queue/discard_max_bytes`)?.trim();
   const devices = await Promise.all(
     volumes.flatMap(({ id, connected }) =>
-      connected.map(async ({ nqn }) => ({ id, number: (await findDevice(deps, nqn, context))?.deviceNumber }))
+      connected.map(async ({ nqn }) => ({
+        id,
+        number: (await readChain(deps, nqn, context)).used?.deviceNumber,
+      }))
     ),
   );
   const known = devices.flatMap(({ id, number }) => {

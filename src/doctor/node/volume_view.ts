@@ -5,7 +5,7 @@ import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { prove } from "../../node/connections/device.ts";
 import { stateFileName } from "../../node/stage/state_file_name.ts";
 import { recordedNumbers } from "../../node/connections/teardown.ts";
-import { findDevice } from "../../node/layer/maps.ts";
+import { readChain } from "../../node/chain/chain.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -113,7 +113,7 @@ async function deviceOf(
   context: CallContext,
 ): Promise<FoundDevice | string | undefined> {
   try {
-    return nqn === undefined ? undefined : await findDevice(deps, nqn, context);
+    return nqn === undefined ? undefined : (await readChain(deps, nqn, context)).used;
   } catch (error) {
     if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
       return error.message;

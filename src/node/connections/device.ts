@@ -4,7 +4,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Undo } from "../stage/undo.ts";
-import { findDevice, findMap } from "../layer/maps.ts";
+import { readChain } from "../chain/chain.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -69,7 +69,7 @@ export async function proveAgain(
   context: CallContext,
 ): Promise<ProvenDevice> {
   context.signal.throwIfAborted();
-  const found = await findDevice(deps, device.nqn, context);
+  const { map, used: found } = await readChain(deps, device.nqn, context);
   if (found === undefined) {
     throw new VolumeError(
       "unavailable",
@@ -82,9 +82,7 @@ export async function proveAgain(
       `Cannot continue because the device changed: was=${device.deviceNumber} is=${found.deviceNumber}`,
     );
   }
-  if (found.uniqueId !== device.uniqueId && await findMap(deps, device.nqn) !== undefined) {
-    assertNotRenewed(found, device);
-  }
+  if (found.uniqueId !== device.uniqueId && map?.kind === "multipath") assertNotRenewed(found, device);
   return await prove(deps, found, device, context);
 }
 

@@ -3,7 +3,7 @@ import { messageOf } from "../../volume/errors.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
-import { findMap } from "../layer/maps.ts";
+import { findMultipath } from "../chain/chain.ts";
 import { disconnectUnrecorded } from "./teardown.ts";
 
 /** How long a check of one connection may take, in milliseconds. */
@@ -39,7 +39,7 @@ export class DoubtfulConnections {
   async dropIfUnstaged(stagingState: StagingState, context: CallContext): Promise<void> {
     const { volumeId, stagingPath, nqn } = stagingState;
     this.#inDoubt.delete(nqn);
-    if (await findMap(this.#deps, nqn) !== undefined) return;
+    if (await findMultipath(this.#deps, nqn) !== undefined) return;
     const release = context.signal.aborted ? undefined : this.#lock.tryTake([volumeId, stagingPath]);
     if (release === undefined) return void this.#inDoubt.set(nqn, stagingState);
     try {

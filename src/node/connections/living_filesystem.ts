@@ -4,7 +4,7 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps } from "../deps.ts";
-import { findDevice } from "../layer/maps.ts";
+import { readChain } from "../chain/chain.ts";
 import { mountPointOf } from "../mount_table.ts";
 import { proveStaged } from "./device.ts";
 import { unmountLast } from "./last_unmount.ts";
@@ -32,7 +32,7 @@ export async function endLivingFilesystem(
   }
   const release = await deps.devices.hold(device, context);
   try {
-    const found = await findDevice(deps, stagingState.nqn, context);
+    const { used: found } = await readChain(deps, stagingState.nqn, context);
     if (found?.deviceNumber !== device.deviceNumber) return false;
     await mountAndEnd(deps, stagingState, await proveStaged(deps, found, stagingState, context), context);
     return true;

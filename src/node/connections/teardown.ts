@@ -6,8 +6,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
-import { closeMapping, findOwnMapping } from "../encryption/mapping.ts";
-import { findMap, mappedNqn, mayHaveMap, othersBelow, removeMap, usedNode } from "../layer/maps.ts";
+import { findMap, findOwnMap, nodeOf, othersBelow, readChain } from "../chain/chain.ts";
+import { mapKindOf, removeOwnMap } from "../chain/map.ts";
 import type { NodeDeps } from "../deps.ts";
 import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
 import { endLivingFilesystem } from "./living_filesystem.ts";
@@ -53,10 +53,10 @@ export const deviceFileName = "device";
  *   something else is mounted at the staging path
  */
 export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<void> {
-  const mapping = await findOwnMapping(deps, volume, context);
+  const map = await findOwnMap(deps, volume, context);
   const devices = await findAll(deps, volume.nqns, context);
-  const isKnown = devices.some((device) => device.deviceNumber === mapping?.deviceNumber);
-  const found = mapping === undefined || isKnown ? devices : [...devices, mapping];
+  const isKnown = devices.some((device) => device.deviceNumber === map?.deviceNumber);
+  const found = map === undefined || isKnown ? devices : [...devices, map];
   // One runs a tool to resolve the paths, the other reads /proc for open devices, so they run at the same time.
   const [points, users] = await Promise.all([
     mountPoints(deps, volume.stagingPaths),
@@ -76,7 +76,7 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
     await unmountLast(deps, mountPoint, context);
   }
   await refuseWhileClaimed(deps, volume, found, context);
-  await closeMapping(deps, volume, context);
+  await removeOwnMap(deps, volume, context);
   for (const nqn of volume.nqns) {
     context.signal.throwIfAborted();
     await disconnect(deps, nqn, context);
@@ -94,7 +94,7 @@ export async function connectedNqns(
   context: CallContext,
 ): Promise<readonly string[]> {
   const own = `${deps.settings.nqnPrefix}:${encodeHandle(volumeId)}`;
-  const mapped = await mappedNqn(deps, volumeId);
+  const mapped = (await findMap(deps, volumeId))?.nqn;
   const connected = new Set(await deps.connector.connected(context));
   if (mapped !== undefined) connected.add(mapped);
   // A name with more parts belongs to another router, whose name may equal this volume's.
@@ -128,7 +128,7 @@ async function disconnectFree(
   depth: "claimed" | "unused",
   context: CallContext,
 ): Promise<void> {
-  const device = await usedNode(deps, nqn, context);
+  const device = nodeOf(await readChain(deps, nqn, context));
   if (device !== undefined) {
     const users = await usersOf(deps, device, depth, context);
     context.signal.throwIfAborted();
@@ -140,11 +140,10 @@ async function disconnectFree(
   await disconnect(deps, nqn, context);
 }
 
-/** Removes the maps of an unused subsystem, and then disconnects it. */
+/** Removes the map of an unused subsystem, and then disconnects it. */
 async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
   const volumeId = parseExportNqn(nqn, deps.settings.nqnPrefix)?.volumeId;
-  if (volumeId !== undefined) await closeMapping(deps, { volumeId, nqns: [nqn] }, context);
-  await removeMap(deps, nqn, context);
+  if (volumeId !== undefined) await removeOwnMap(deps, { volumeId, nqns: [nqn] }, context);
   await deps.connector.disconnect(nqn, context);
 }
 
@@ -158,7 +157,7 @@ export async function findAll(
   nqns: readonly string[],
   context: CallContext,
 ): Promise<readonly DeviceNode[]> {
-  const found = await Promise.all(nqns.map((nqn) => usedNode(deps, nqn, context)));
+  const found = await Promise.all(nqns.map(async (nqn) => nodeOf(await readChain(deps, nqn, context))));
   return found.filter((device) => device !== undefined);
 }
 
@@ -210,7 +209,7 @@ async function usersOfAll(
 ): Promise<readonly DeviceUser[]> {
   const users: DeviceUser[] = [];
   for (const device of found) users.push(...await usersOf(deps, device, "open", context));
-  if (stagingState === undefined || mayHaveMap(stagingState)) {
+  if (stagingState === undefined || mapKindOf(stagingState) !== undefined) {
     for (const nqn of nqns) users.push(...await othersBelow(deps, nqn, found, context));
   }
   return withoutSpared(deps, users);
@@ -268,8 +267,7 @@ async function verifyGone(
   const table = await deps.mounts.table();
   const mounted = points.find((mountPoint) => mountsAt(table, mountPoint).length > 0);
   const connected = await deps.connector.connected(context);
-  const mapped = await Promise.all(volume.nqns.map((nqn) => findMap(deps, nqn)));
-  const map = mapped.find((each) => each !== undefined) ?? await findOwnMapping(deps, volume, context);
+  const map = await findOwnMap(deps, volume, context);
   const left = volume.nqns.find((nqn) => connected.includes(nqn));
   if (mounted === undefined && left === undefined && map === undefined) return;
   throw new VolumeError(

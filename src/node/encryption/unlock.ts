@@ -2,18 +2,18 @@ import { VolumeError } from "../../volume/errors.ts";
 import { mapName } from "../../volume/model/device_layer.ts";
 import { headerLabel, headerType, type Passphrases, unfinishedLabel } from "../../volume/model/encryption.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
-import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { DeviceProbe, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
 import { holdProven, proveAgain } from "../connections/device.ts";
 import { unmountLast } from "../connections/last_unmount.ts";
 import { refuseBoundBelow } from "../layer/bound_below.ts";
-import { isOn } from "../layer/maps.ts";
+import { findMap, isOn, type VolumeMap } from "../chain/chain.ts";
+import { growMap, proveMap, removeMap, removeOwnMap } from "../chain/map.ts";
 import { bindsOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { probeDevice } from "../stage/probe.ts";
 import { refuseWhileBusy } from "../stage/busy.ts";
 import type { Staging } from "../stage/stage_device.ts";
-import { close, closeMapping, encryptionFor, findMapping, growMapping, proveMapping } from "./mapping.ts";
+import { encryptionFor } from "./encryption_for.ts";
 
 /** The stage of an encrypted volume, whose device is connected and proven. */
 export interface Unlocking extends Staging {
@@ -48,11 +48,12 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   const { deps, below, undo, context } = unlocking;
   const { volumeId, nqn } = stagingState;
   await assertUsable(unlocking, stagingState);
-  const there = await findMapping(deps, volumeId);
+  const map = await findMap(deps, volumeId);
+  const there = map?.kind === "crypt" ? map : undefined;
   const isUsable = there !== undefined && isOn(there, below) && stagingState.luks !== "started" &&
     await isOwn(unlocking, there);
   if (isUsable) {
-    const device = await growMapping(deps, volumeId, below, context);
+    const device = await growMap(deps, "crypt", below, context);
     // One that was opened by hand takes no writes.
     const isStuck = !wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(device) === true;
     if (!isStuck) return { device, stagingState: { ...stagingState, luks: "done" } };
@@ -61,13 +62,13 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   const { release } = await holdProven(deps, below, undo, context);
   await deps.devices.setReadOnly(below, opensReadOnly(unlocking, stagingState), context);
   const header = await decideHeader(unlocking, stagingState);
-  undo.add("close the mapping", (undoing) => closeMapping(deps, { volumeId, nqns: [nqn] }, undoing));
+  undo.add("close the mapping", (undoing) => removeOwnMap(deps, { volumeId, nqns: [nqn] }, undoing));
   await deps.encryption!.inTurn(context, async (inTurn) => {
     const deriving = { ...unlocking, context: inTurn };
     if (header !== "known") await writeHeader(deriving, stagingState, header === "again");
     await open(deriving, stagingState);
   });
-  const device = await proveMapping(deps, volumeId, below, context);
+  const device = await proveMap(deps, below, context);
   context.signal.throwIfAborted();
   const done = { ...stagingState, luks: "done" as const };
   if (header !== "known") await completeHeader(unlocking, done, device);
@@ -86,7 +87,7 @@ async function assertUsable({ deps, below, context }: Unlocking, { volumeId }: S
 }
 
 /** Whether a mapping encrypts as this driver does: whoever made it may have believed another header. */
-async function isOwn({ deps, below, context }: Unlocking, there: DeviceMap): Promise<boolean> {
+async function isOwn({ deps, below, context }: Unlocking, there: VolumeMap): Promise<boolean> {
   try {
     await deps.encryption!.assertOwn(there, below, context);
     return true;
@@ -101,7 +102,7 @@ async function isOwn({ deps, below, context }: Unlocking, there: DeviceMap): Pro
 async function dropStale(
   { deps, mountPoint, context }: Unlocking,
   { volumeId }: StagingState,
-  there: DeviceMap,
+  there: VolumeMap,
 ): Promise<void> {
   const table = await deps.mounts.table();
   const mounts = mountsOf(table, new Set([there.deviceNumber]));
@@ -119,7 +120,7 @@ async function dropStale(
     deps.events.occurred({ kind: "stale-mount", finder: "stage" });
     await unmountLast(deps, mountPoint, context);
   }
-  await close(deps, there, context);
+  await removeMap(deps, there, context);
 }
 
 /** Decides by the whole rule for making a file system whether a header is made, also in place of one that was begun. */
@@ -226,7 +227,7 @@ async function completeHeader(
   device: ProvenDevice,
 ): Promise<void> {
   await deps.filesystems.eraseEnds(await proveAgain(deps, device, context), context);
-  await proveMapping(deps, done.volumeId, below, context);
+  await proveMap(deps, below, context);
   await deps.encryption!.complete(below, context);
   await deps.stagingStore.write(done);
 }

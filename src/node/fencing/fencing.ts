@@ -3,7 +3,7 @@ import { defaultFenceSettleMs, type FenceResult, judgeFence } from "../../volume
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, TargetAddress } from "../../volume/ports/node_ports.ts";
 import { type FenceMemory, type StagingState, withMissed } from "../../volume/model/staging_state.ts";
-import { endQueueing, isQueueing } from "../layer/maps.ts";
+import { endQueueing, isQueueing } from "../layer/queueing.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
 import { connectedNqns, type Teardown } from "../connections/teardown.ts";

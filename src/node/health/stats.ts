@@ -3,7 +3,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
-import { findDevice } from "../layer/maps.ts";
+import { readChain } from "../chain/chain.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -52,7 +52,7 @@ export async function volumeStats(
  * device has to be found first.
  */
 async function liveSize(deps: NodeDeps, stagingState: StagingState, context: CallContext): Promise<bigint> {
-  const found = await findDevice(deps, stagingState.nqn, context);
+  const { used: found } = await readChain(deps, stagingState.nqn, context);
   const isSame = found?.deviceNumber === stagingState.device?.deviceNumber;
   if (found !== undefined && isSame && found.sizeBytes > 0n) {
     deps.events.occurred({

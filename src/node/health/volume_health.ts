@@ -6,8 +6,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging_state.ts";
 import { proveStaged } from "../connections/device.ts";
-import { assertEncrypts } from "../encryption/mapping.ts";
-import { findDevice, findMap, mayHaveMap, othersBelow } from "../layer/maps.ts";
+import { othersBelow, readChain } from "../chain/chain.ts";
+import { assertEncrypts, mapKindOf } from "../chain/map.ts";
 import { mountsAt } from "../mount_table.ts";
 import { filesystemStats } from "./stats.ts";
 import { withDeadline } from "../../async/deadline.ts";
@@ -68,19 +68,17 @@ async function readAt(
   readsDevice: boolean,
 ): Promise<NodeReading> {
   const { connector, mounts, paths } = deps;
-  const [connections, device, map, table] = await Promise.all([
+  const [connections, { namespace, map, used: device }, table] = await Promise.all([
     connector.connections(stagingState.nqn, context),
-    findDevice(deps, stagingState.nqn, context),
-    findMap(deps, stagingState.nqn),
+    readChain(deps, stagingState.nqn, context),
     mounts.table(),
   ]);
   const mountPoint = await paths.mountPoint(stagingState.stagingPath);
   const mount = stagingState.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);
-  const waits = map !== undefined;
+  const waits = map?.kind === "multipath";
   const isLive = connections.some(({ state }) => state === "live");
   const mounted = device !== undefined && mount?.deviceNumber === device.deviceNumber ? device : undefined;
-  const [returned, mismatch, silence, layers, errors, refusesReads, targets] = await Promise.all([
-    waits && device === undefined ? connector.find(stagingState.nqn, context) : undefined,
+  const [mismatch, silence, layers, errors, refusesReads, targets] = await Promise.all([
     device && mismatchOf(deps, stagingState, device, context),
     mount && silenceOf(deps, mount, context),
     device === undefined ? [] : layersOf(deps, stagingState, device, context),
@@ -98,7 +96,7 @@ async function readAt(
     connections,
     device,
     waits,
-    returned,
+    returned: waits && device === undefined ? namespace : undefined,
     mismatch,
     mount,
     silence,
@@ -116,7 +114,9 @@ async function layersOf(
   context: CallContext,
 ): Promise<readonly string[]> {
   const users = await deps.devices.layers([device, ...await deps.devices.partitions(device)]);
-  const below = mayHaveMap(stagingState) ? await othersBelow(deps, device.nqn, [device], context) : [];
+  const below = mapKindOf(stagingState) !== undefined
+    ? await othersBelow(deps, device.nqn, [device], context)
+    : [];
   return [...users, ...below].map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
 }
 

@@ -1,13 +1,16 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
-import type { DeviceMap, ReloadOptions } from "../../volume/ports/device_maps.ts";
+import { mapName, mapUuid } from "../../volume/model/device_layer.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { DeviceMap, MapIdentity, ReloadOptions } from "../../volume/ports/device_maps.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { judgedSignature } from "../../volume/rules/format.ts";
-import { holdingNamespace, prove } from "../connections/device.ts";
+import { isOn } from "../chain/chain.ts";
+import { proveMap } from "../chain/map.ts";
+import { holdingNamespace } from "../connections/device.ts";
 import type { NodeDeps } from "../deps.ts";
 import { refuseBoundBelow } from "./bound_below.ts";
-import { isOn, mapIdentity, onMap } from "./maps.ts";
 
 /**
  * Puts a volume's map onto its proven namespace: creates the map, or reloads one that is on another device. I/O that
@@ -31,8 +34,16 @@ export async function attachPath(
   const there = await maps.find(identity.name);
   const isReady = there?.uuid === identity.uuid && isOn(there, below) && !hasFailed;
   const put = () => moveOrMake(deps, stagingState, below, there, options, context);
-  const map = isReady ? there : await holdingNamespace(deps, below, context, put);
-  return await proveOnMap(deps, map, below, context);
+  if (!isReady) await holdingNamespace(deps, below, context, put);
+  return await proveMap(deps, below, context);
+}
+
+/** The name and UUID of the map of an export; undefined for an NQN that does not belong to this driver. */
+function mapIdentity(deps: NodeDeps, nqn: string): MapIdentity | undefined {
+  const { nqnPrefix } = deps.settings;
+  const name = parseExportNqn(nqn, nqnPrefix);
+  if (name === undefined) return undefined;
+  return { name: mapName(name.volumeId), uuid: mapUuid(nqn, nqnPrefix) };
 }
 
 async function moveOrMake(
@@ -49,40 +60,6 @@ async function moveOrMake(
   if (there === undefined || there.sizeBytes === 0n) return await maps.make(identity, below, context);
   await assertSameContent(deps, stagingState, there, below, context);
   return await maps.reload({ ...there, ...identity }, below, there.sizeBytes, context, options);
-}
-
-/**
- * Grows a volume's map to its proven namespace. Returns the map, proven; the namespace itself where there is no map.
- */
-export async function growMap(
-  deps: NodeDeps,
-  map: DeviceMap | undefined,
-  below: ProvenDevice,
-  context: CallContext,
-): Promise<ProvenDevice> {
-  if (map === undefined) return below;
-  const grown = map.sizeBytes < below.sizeBytes && isOn(map, below)
-    ? await deps.maps!.reload(map, below, below.sizeBytes, context)
-    : map;
-  return await proveOnMap(deps, grown, below, context);
-}
-
-/** @throws {VolumeError} unavailable when the map is not on the proven namespace */
-async function proveOnMap(
-  deps: NodeDeps,
-  map: DeviceMap,
-  below: ProvenDevice,
-  context: CallContext,
-): Promise<ProvenDevice> {
-  if (!isOn(map, below)) {
-    throw new VolumeError(
-      "unavailable",
-      `Cannot use the volume because its map is not on its device: map=${map.name} below=${map.below.join()} ` +
-        `device=${below.deviceNumber}`,
-    );
-  }
-  const { nqn, uniqueId } = below;
-  return await prove(deps, onMap(map, below), { nqn, uniqueId, sizeBytes: map.sizeBytes }, context);
 }
 
 /**

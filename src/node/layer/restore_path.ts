@@ -3,12 +3,12 @@ import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { isOn } from "../chain/chain.ts";
 import { prove } from "../connections/device.ts";
 import { targetOf } from "../connections/target.ts";
 import type { OfferedReads } from "../fencing/offered_reads.ts";
 import type { NodeDeps } from "../deps.ts";
 import { attachPath } from "./attach_path.ts";
-import { isOn } from "./maps.ts";
 
 /** How long the kernel may take to show a device after a rescan, in milliseconds. */
 const scanMs = 2_000;

@@ -13,7 +13,7 @@ import {
 import { isAnyMounted, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { thawForPods } from "../connections/last_unmount.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
-import { findDevice, findMap } from "../layer/maps.ts";
+import { readChain } from "../chain/chain.ts";
 import { epochText } from "../../volume/model/publish_context.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
@@ -129,8 +129,8 @@ async function proveUnchanged(
   stagingState: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const found = await findDevice(deps, stagingState.nqn, context);
-  if (found === undefined && await findMap(deps, stagingState.nqn) !== undefined) {
+  const { map, used: found } = await readChain(deps, stagingState.nqn, context);
+  if (found === undefined && map?.kind === "multipath") {
     throw new VolumeError(
       "unavailable",
       `Cannot publish the volume because its device is away, and writes wait for it: ` +

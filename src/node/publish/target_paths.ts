@@ -3,7 +3,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
-import { findMapping } from "../encryption/mapping.ts";
+import { findMap } from "../chain/chain.ts";
 import type { StagingStore } from "../stage/staging_store.ts";
 import { connectedNqns, findAll, recordedNumbers } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -96,9 +96,9 @@ export async function assertMayUnmount(
   // A record that was begun after another was lost, and names no device yet, says no more than none.
   if (stagingState === undefined || recordedNumbers(stagingState).length === 0) return;
   const found = await findAll(deps, await connectedNqns(deps, volumeId, context), context);
-  // A mapping outlasts the connection below it, and has the volume's name.
-  const mapping = await findMapping(deps, volumeId);
-  const devices = mapping === undefined ? found : [...found, mapping];
+  // A map outlasts the connection below it, and has the volume's name.
+  const map = await findMap(deps, volumeId);
+  const devices = map === undefined ? found : [...found, map];
   const own = [...recordedNumbers(stagingState), ...devices.map((device) => device.deviceNumber)];
   for (const entry of mounted) {
     // The kernel removes a node with its device: what it showed is gone, and nobody's any more.

@@ -4,7 +4,7 @@ import type { LogState, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { proveAgain } from "../connections/device.ts";
-import { findDevice } from "../layer/maps.ts";
+import { readChain } from "../chain/chain.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { Undo } from "./undo.ts";
 
@@ -62,7 +62,7 @@ async function replay(
   await deps.stagingStore.write({ ...stagingState, replaying: true });
   const again = async (on: CallContext) => await proveAgain(deps, device, on);
   undo.add("make the device read-only again", async (undoing) => {
-    if (await findDevice(deps, device.nqn, undoing) === undefined) return;
+    if ((await readChain(deps, device.nqn, undoing)).used === undefined) return;
     await deps.devices.setReadOnly(await again(undoing), true, undoing);
   });
   undo.add("unmount after the replay", (undoing) => deps.mounts.unmount(mountPoint, undoing));

@@ -6,7 +6,7 @@ import { usableBytes } from "../../volume/model/encryption.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { awaitDevice } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
-import { findMap } from "../layer/maps.ts";
+import { findMultipath } from "../chain/chain.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -61,7 +61,7 @@ export async function assertRenewable(
     );
   }
   // Users of a map have the device that came back, not the earlier one.
-  if (await findMap(deps, found.nqn) !== undefined) return;
+  if (await findMultipath(deps, found.nqn) !== undefined) return;
   const table = await deps.mounts.table();
   for (const { targetPath } of published) {
     if (mountsAt(table, await deps.paths.mountPoint(targetPath)).length > 0) {

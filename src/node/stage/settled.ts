@@ -3,7 +3,7 @@ import { isRetried, VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { connectedNqns } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
-import { findMapping } from "../encryption/mapping.ts";
+import { findMap } from "../chain/chain.ts";
 import { isAnyMounted } from "../mount_table.ts";
 
 /** How long the look at what is left may take, in milliseconds. */
@@ -60,7 +60,7 @@ export async function isNothingLeft(
   context: CallContext,
 ): Promise<boolean> {
   if ((await connectedNqns(deps, volumeId, context)).length > 0) return false;
-  if (await findMapping(deps, volumeId) !== undefined) return false;
+  if (await findMap(deps, volumeId) !== undefined) return false;
   const stagingState = await deps.stagingStore.findUndamaged(volumeId);
   const recorded = stagingState === undefined
     ? []

@@ -1,6 +1,5 @@
 import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { withContent } from "../../volume/model/filesystem/content.ts";
@@ -9,9 +8,10 @@ import { parsePublishContext, type PublishContext } from "../../volume/model/pub
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { holdProven, prove } from "../connections/device.ts";
-import { attachPath, growMap } from "../layer/attach_path.ts";
+import { findMultipath, type VolumeMap } from "../chain/chain.ts";
+import { growMap, removeOwnMap } from "../chain/map.ts";
+import { attachPath } from "../layer/attach_path.ts";
 import { choosesLayer } from "../layer/choose_layer.ts";
-import { findMap, removeMap } from "../layer/maps.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
 import { parsePassphrases, type Passphrases } from "../../volume/model/encryption.ts";
@@ -302,7 +302,7 @@ async function connect(
     wasConnected = false;
   }
   // I/O that waits in a map waits for this very connection, so it is not undone then.
-  if (!wasConnected && await findMap(deps, nqn) === undefined) {
+  if (!wasConnected && await findMultipath(deps, nqn) === undefined) {
     undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
   }
   let missing: readonly MissingPath[];
@@ -365,20 +365,22 @@ async function putMap(
   stagingState: StagingState,
   below: ProvenDevice,
 ): Promise<ProvenDevice> {
-  const { nqn } = stagingState;
-  const there = await findMap(deps, nqn);
-  if (there === undefined) undo.add("remove the map", (on) => removeMap(deps, nqn, on));
+  const { volumeId, nqn } = stagingState;
+  const there = await findMultipath(deps, nqn);
+  if (there === undefined) {
+    undo.add("remove the map", (on) => removeOwnMap(deps, { volumeId, nqns: [nqn] }, on));
+  }
   const hasFailed = there !== undefined && await wasGivenUp(deps, stagingState, there, context);
   await attachPath(deps, stagingState, below, context, { hasFailed });
   // The volume may have grown while it was not staged.
-  return await growMap(deps, await findMap(deps, nqn), below, context);
+  return await growMap(deps, "multipath", below, context);
 }
 
 /** Whether the map of an interrupted stage is unused and its I/O fails or waits, which would go on forever. */
 async function wasGivenUp(
   deps: NodeDeps,
   { staged, published, stagingPath }: StagingState,
-  map: DeviceMap,
+  map: VolumeMap,
   context: CallContext,
 ): Promise<boolean> {
   if (staged || published.length > 0 || map.sizeBytes === 0n) return false;

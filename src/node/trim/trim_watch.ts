@@ -7,7 +7,7 @@ import type { CallContext, Random } from "../../volume/ports/system.ts";
 import { proveStaged } from "../connections/device.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 import { nodeVolumeHealth } from "../health/volume_health.ts";
-import { findDevice } from "../layer/maps.ts";
+import { readChain } from "../chain/chain.ts";
 import { mountsAt } from "../mount_table.ts";
 
 /** How long the trim and the health check of one volume may take: longer than a trim alone may. */
@@ -126,7 +126,7 @@ export class TrimWatch {
     const stagingState = await this.#options.deps.stagingStore.find(volumeId);
     if (stagingState === undefined || !isTrimmable(stagingState)) return undefined;
     const { problems } = await nodeVolumeHealth(deps, volumeId, context);
-    const found = await findDevice(deps, stagingState.nqn, context);
+    const { used: found } = await readChain(deps, stagingState.nqn, context);
     if (problems.length > 0 || found === undefined) {
       const reason = problems[0]?.reason ?? "DeviceMissing";
       deps.notes?.info("a volume is not trimmed because it is not healthy", { volumeId, reason });

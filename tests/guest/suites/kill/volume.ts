@@ -3,7 +3,7 @@ import { headerBytes, headerLabel, usableBytes } from "../../../../src/volume/mo
 import type { Capability } from "../../../../src/volume/model/capabilities.ts";
 import { systemRandom } from "../../../../src/host/random.ts";
 import { type ExportAccess, newIdentity } from "../../../../src/simulator/model/exports.ts";
-import { findDevice, findMap } from "../../../../src/node/layer/maps.ts";
+import { readChain } from "../../../../src/node/chain/chain.ts";
 import type { NvmetExporter } from "../../../../src/simulator/model/nvmet_exporter.ts";
 import { callContext, freshNode, type NodeCall, nqnPrefix } from "./node.ts";
 /** What is on a volume. */
@@ -294,9 +294,9 @@ export class Volume {
   async #stagedAt(): Promise<string> {
     if (this.kind !== "block") return this.staging;
     const { deps } = freshNode(this.#location.state);
-    const found = await findDevice(deps, this.nqn, callContext());
+    const { map, used: found } = await readChain(deps, this.nqn, callContext());
     if (found === undefined) throw new Error(`${this.id} is not connected`);
-    const hasMap = await findMap(deps, this.nqn) !== undefined;
+    const hasMap = map?.kind === "multipath";
     assert.equal(hasMap, "deviceLayer" in this.#location.parameters, `whether ${this.id} has a map`);
     return found.path;
   }
