@@ -6,14 +6,15 @@ import { describeDifferences, replayReport } from "../../../src/simulator/replay
 import { routerHostKey } from "../../fakes/ssh_keys.ts";
 import { driverPorts, type Router, routerPassword, routerUser, sshPort, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
-import type { Suite } from "../kit/suite.ts";
+import { keptFolder, type Suite } from "../kit/suite.ts";
 
 const folder = "storage-pool/acceptance";
 const runSeconds = 2400;
 
-/** The acceptance run of the executable, with the kernel as the host of every export, and a reboot of the router. */
+/** The acceptance run of the executable, with the kernel as the host of every export, after one that was killed, and with a reboot. */
 export const suite: Suite = {
-  what: "rds-csi acceptance over the kernel's NVMe/TCP, with a reboot of the router, and its replay",
+  what:
+    "rds-csi acceptance over the kernel's NVMe/TCP, after one that was killed, with a reboot of the router, and its replay",
   limitMinutes: 45,
   needsBinary: true,
   run: async (bench) => {
@@ -28,20 +29,27 @@ export const suite: Suite = {
     const router = await startRouter(guest, { disk: guest.disk("pool"), filesystem: "btrfs", flags });
     const body = JSON.stringify({ command: `/file add type="directory" name="${folder}"` });
     await router.control("/console", { method: "POST", body });
+    await guest.sh(`mkdir -p /etc/rds-csi && printf %s ${routerPassword} > /etc/rds-csi/password`);
+    await bench.test("a run that is killed with a volume in use leaves it mounted and connected", async () => {
+      await killInUse(guest, router);
+      const left = await leftHere(guest);
+      for (const what of ["/staging", "subsysnqn"]) assert.ok(left.includes(what), left);
+      return left.trim().replaceAll("\n", "; ");
+    });
     let json = "";
-    await bench.test("every promise holds, and nothing is left", async () => {
+    await bench.test("every promise holds, and nothing is left, of the killed run neither", async () => {
       const { status, lines } = await acceptance(guest, router);
       json = await guest.sh("cat /tmp/report/report.json");
+      // For tests/captures/reports, when it is to be renewed.
+      await Deno.mkdir(keptFolder, { recursive: true });
+      await Deno.writeTextFile(`${keptFolder}/acceptance.json`, json);
       const { steps } = parseReport(json);
       const failed = steps.filter(({ result }) => result !== "pass").map(({ step, result, note }) =>
         `${result} ${step}: ${note}`
       );
       assert.deepEqual(failed, [], lines.join("\n"));
       assert.equal(status, 0, lines.join("\n"));
-      const left = await guest.sh(
-        "grep rds-csi-acceptance /proc/self/mountinfo; ls -d /tmp/rds-csi-acceptance* /sys/class/nvme/*/subsysnqn 2>/dev/null; :",
-      );
-      assert.equal(left, "", "mounts, folders or connections are left");
+      assert.equal(await leftHere(guest), "", "mounts, folders or connections are left");
       assert.deepEqual(await router.violations(), []);
       return steps.filter(({ note }) => note !== "").map(({ step, note }) => `${step}: ${note}`).join("; ");
     });
@@ -58,6 +66,35 @@ export const suite: Suite = {
   },
 };
 
+function commandOf(router: Router, output: string): string {
+  return `/opt/tools/rds-csi acceptance --base-path /${folder} --output ${output} --yes --data 16Mi \
+    --rds-address 127.0.0.1 --rds-port ${sshPort} --rds-user ${routerUser} --nvme-address ${router.address} \
+    --rds-password-file /etc/rds-csi/password --rds-insecure-skip-verify`;
+}
+
+/** What runs have here: mounts, folders, and connections. */
+async function leftHere(guest: Guest): Promise<string> {
+  return await guest.sh(
+    "grep rds-csi-acceptance /proc/self/mountinfo; ls -d /tmp/rds-csi-acceptance* /sys/class/nvme/*/subsysnqn 2>/dev/null; :",
+  );
+}
+
+/** Runs it, and ends it by SIGKILL while a volume is mounted. */
+async function killInUse(guest: Guest, router: Router): Promise<void> {
+  let killing: Promise<unknown> | undefined;
+  const { status } = await guest.run(
+    `echo $$ > /tmp/run.pid; exec ${commandOf(router, "/tmp/killed")}`,
+    {
+      limitSeconds: runSeconds,
+      onLine: (line) => {
+        if (line.includes("ext4: snapshot in use")) killing ??= guest.sh("kill -KILL $(cat /tmp/run.pid)");
+      },
+    },
+  );
+  assert.ok(killing, `it ended with ${status} before`);
+  await killing;
+}
+
 /** Runs it, and reboots the router when it asks for that. */
 async function acceptance(
   guest: Guest,
@@ -72,13 +109,9 @@ async function acceptance(
     await router.control("/reboot", { method: "POST", body });
     await guest.sh("echo > /tmp/answers");
   };
-  await guest.sh(
-    `mkdir -p /etc/rds-csi && printf %s ${routerPassword} > /etc/rds-csi/password && mkfifo /tmp/answers`,
-  );
+  await guest.sh("mkfifo /tmp/answers");
   const { status } = await guest.run(
-    `exec 3<>/tmp/answers; exec /opt/tools/rds-csi acceptance --base-path /${folder} --output /tmp/report --yes --reboot ask \
-      --data 16Mi --rds-address 127.0.0.1 --rds-port ${sshPort} --rds-user ${routerUser} \
-      --rds-password-file /etc/rds-csi/password --rds-insecure-skip-verify --nvme-address ${router.address} <&3`,
+    `exec 3<>/tmp/answers; exec ${commandOf(router, "/tmp/report")} --reboot ask <&3`,
     {
       limitSeconds: runSeconds,
       onLine: (line) => {
