@@ -40,16 +40,18 @@ Written by \`make docs\` from the reports of [acceptance runs](../guides/probe.m
 ${
     hardware.length === 0
       ? "**None yet.** [Send the report of yours](../guides/probe.md#send-the-report)."
-      : hardware.map(section).join("\n\n")
+      : hardware.map((one) => section(one)).join("\n\n")
   }
 
-## Examples, from the simulator
+## Examples, of no hardware
 
-${all.filter(isExample).map(section).join("\n\n")}
+The simulated router, with loop devices and a real one's delays, and in a guest over NVMe/TCP.
+
+${all.filter(isExample).map((one) => section(one, "Simulated: ")).join("\n\n")}
 `;
 }
 
-function section({ file, report, differences }: TestedRouter): string {
+function section({ file, report, differences }: TestedRouter, before = ""): string {
   const { router: { version, board, poolFilesystem }, driver, steps, commands } = report;
   const stepsOf = (result: string) => steps.filter((step) => step.result === result).map(({ step }) => step);
   const names = (result: string) => {
@@ -58,11 +60,12 @@ function section({ file, report, differences }: TestedRouter): string {
   };
   const slowest = Math.max(0, ...commands.map(({ p95Ms }) => p95Ms));
   const lines = differences.map((text) => `  - ${text}`);
+  const minutes = Math.ceil(steps.reduce((sum, { ms }) => sum + ms, 0) / 60_000);
   return `### ${file.replace(/[.]json$/, "")}
 
-${
+${before}${
     board || "Unknown model"
-  }, RouterOS ${version}, a pool with ${poolFilesystem}; rds-csi ${driver}; the slowest kind of command has a p95 of ${slowest} ms.
+  }, RouterOS ${version}, a pool with ${poolFilesystem}; rds-csi ${driver}; ${minutes} minutes; slowest p95 of commands ${slowest} ms.
 
 - Hold: ${stepsOf("pass").length} steps
 - Do not hold: ${names("fail")}
