@@ -18,7 +18,7 @@ const password = "a test's password";
 
 /** The rules of the quick start, for IPv4 and IPv6. */
 const closedPorts = [
-  "/ip/firewall/filter/add chain=input protocol=tcp dst-port=22,9 src-address=127.0.0.0/8 action=accept",
+  "/ip/firewall/filter/add chain=input protocol=tcp dst-port=22,9 src-address=10.0.0.0/8 action=accept",
   "/ip/firewall/filter/add chain=input protocol=tcp dst-port=22,9 action=drop",
   "/ipv6/firewall/filter/add chain=input protocol=tcp dst-port=22,9 action=drop",
 ];

@@ -62,10 +62,10 @@ const trials: Readonly<Record<string, Trial>> = {
       /^\+ ip\/service .*10.0.0.0\/8","max-sessions":20,"name":"ssh","port":22/,
     ],
   },
-  sshSilent: {
+  portSilent: {
     spoil: (scene) => type(scene, "/ip/firewall/filter/add chain=input protocol=tcp dst-port=22 action=drop"),
     find: complaintOf("reach"),
-    entry: ({ router }) => routerFixes.sshSilent(router.sshPort),
+    entry: ({ router }) => routerFixes.portSilent(router.sshPort),
     fill: (command, { router }) =>
       filled("NODES", node)(command).replace(`dst-port=${router.sshPort}`, "dst-port=22"),
     changes: [/^\+ ip\/firewall\/filter .*"src-address":"10.1.2.3"/],
@@ -191,8 +191,15 @@ const trials: Readonly<Record<string, Trial>> = {
     // What is left of the check is SSH, which this does not concern.
     mended: async ({ complaint }) => assert.match((await complaint("firewall"))!.found, /^SSH/),
   },
+  portClosed: {
+    spoil: (scene) => type(scene, onlyIpv4),
+    find: complaintOf("firewall"),
+    entry: () => routerFixes.portClosed(4420),
+    fill: filled("NODES", node),
+    changes: [/^\+ ip\/firewall\/filter .*"accept".*"dst-port":"4420".*"src-address":"10.1.2.3"/],
+  },
   sshOpen: {
-    spoil: (scene) => type(scene, "/ipv6/settings/set disable-ipv6=yes; " + closeDataPort),
+    spoil: (scene) => type(scene, `${onlyIpv4} protocol=tcp dst-port=4420 src-address=!10.0.0.0/8`),
     find: complaintOf("firewall"),
     entry: () => routerFixes.sshOpen("available-from"),
     fill: filled("NODES", `${node},127.0.0.1`),
@@ -350,7 +357,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
 };
 
-const closeDataPort = "/ip/firewall/filter/add chain=input protocol=tcp dst-port=4420 action=drop";
+const onlyIpv4 = "/ipv6/settings/set disable-ipv6=yes; /ip/firewall/filter/add chain=input action=drop ";
 const ofDirectories = { "kind": "directory", "base-path": "/share/k8s" };
 const deepPath = { "base-path": "/storage-pool/a/b" };
 

@@ -48,7 +48,7 @@ export function judgeReach({ address, port, addresses, reach }: ReachFacts): Fin
       return problem(
         reachName,
         `${location} does not answer (${reach.reason})`,
-        routerFixes.sshSilent(port),
+        routerFixes.portSilent(port),
       );
     default:
       return problem(

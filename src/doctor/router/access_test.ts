@@ -75,8 +75,20 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
     /refuses/,
     /\/ip\/service\/enable/,
   ],
-  ["silence", reach({ reach: { state: "silent", reason: "no" } }), "problem", /does not answer/, /firewall/],
-  ["no route", reach({ reach: { state: "failed", reason: "EHOST" } }), "problem", /EHOST/, /--rds-address/],
+  [
+    "silence",
+    reach({ reach: { state: "silent", reason: "no" } }),
+    "problem",
+    /does not answer/,
+    /^if the address is right and the router is on, .*firewall.* action=accept place-before=0/,
+  ],
+  [
+    "no route",
+    reach({ reach: { state: "failed", reason: "EHOST" } }),
+    "problem",
+    /EHOST/,
+    /^wait if the router is booting; else set --rds-address/,
+  ],
   ["the pinned key", hostKey({}), "ok", /^matches the pinned key/],
   ["an unchecked key", hostKey({ pins: [], insecure: true }), "warning", /not checked/, /--rds-host-key/],
   [

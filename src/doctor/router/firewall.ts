@@ -2,7 +2,7 @@ import { ros } from "../../routeros/console/command.ts";
 import { parseRow, parseRows, type Row } from "../../routeros/console/json.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { defaultNfsPort } from "../../volume/model/directory/handle.ts";
-import { type Finding, fine, type Fix, skipped, warning } from "../../volume/model/finding.ts";
+import { type Finding, fine, type Fix, problem, skipped, warning } from "../../volume/model/finding.ts";
 import type { RouterCheck } from "./check.ts";
 import { type Access, type FilterRule, judgeAccess, parseFilter } from "./firewall_rules.ts";
 import { routerFixes } from "./fixes.ts";
@@ -51,7 +51,11 @@ export interface Filters {
 /** Judges who reaches the port of the volumes, or of the shared directories. */
 export function judgeDataPort(port: number, filters: Filters): Finding {
   const access = accessTo(port, filters);
-  return judge(`port ${port}`, access, routerFixes.portOpen(port, needs(access.ipv4), needs(access.ipv6)));
+  const what = `port ${port}`;
+  if ([access.ipv4, access.ipv6].every(isClosed)) {
+    return problem(firewallName, `${what}: no rule lets a node reach it`, routerFixes.portClosed(port));
+  }
+  return judge(what, access, routerFixes.portOpen(port, needs(access.ipv4), needs(access.ipv6)));
 }
 
 /**
@@ -86,6 +90,10 @@ function accessTo(port: number, { ipv4, ipv6 }: Filters): Accesses {
 
 function needs(access: Access | undefined): boolean {
   return access !== undefined && access.state !== "limited";
+}
+
+function isClosed(access: Access | undefined): boolean {
+  return access === undefined || access.state === "limited" && access.sources.length === 0;
 }
 
 function judge(what: string, { ipv4, ipv6 }: Accesses, fix: Fix): Finding {

@@ -143,7 +143,7 @@ Deno.test("a port that is closed over IPv4 and open over IPv6 is a warning, with
   assert.match(found, /^port 4420: over IPv4 open to 10\.0\.0\.0\/16 alone; over IPv6 open to everyone/);
   assert.match(
     fix!,
-    /^if only NODES should reach it: \/ipv6\/.*passthrough.*; \/ipv6\/.*drop place-before=0$/,
+    /^if only NODES should reach it: \/ipv6\/.*passthrough.*; \/ipv6\/.*drop place-before=0; if/,
   );
 });
 
@@ -151,6 +151,16 @@ Deno.test("a port that is closed over IPv4 is all right while IPv6 is off", () =
   const { state, found } = judgeDataPort(4420, { ipv4: closed, ipv6: undefined });
   assert.equal(state, "ok");
   assert.match(found, /over IPv6 nothing, because it is off$/);
+});
+
+Deno.test("a port that no rule opens is a problem, whose fix comes before the drop", () => {
+  for (const lines of [["action=drop"], [close, nodes]]) {
+    for (const ipv6 of [undefined, rules(close)]) {
+      const { state, found, fix } = judgeDataPort(4420, { ipv4: rules(...lines), ipv6 });
+      assert.deepEqual([state, found], ["problem", "port 4420: no rule lets a node reach it"]);
+      assert.match(fix!, /src-address=NODES action=accept place-before=0/);
+    }
+  }
 });
 
 Deno.test("rules that cannot be judged are neither approved nor a warning", () => {

@@ -15,7 +15,10 @@ const group = "rds-csi";
  * A test runs every entry that has commands: it resolves its finding, and changes nothing else.
  */
 export const routerFixes = {
-  address: () => advice("set --rds-address ADDRESS, and check the route from this machine to it"),
+  address: () =>
+    advice(
+      "wait if the router is booting; else set --rds-address ADDRESS, and check the route from this machine to it",
+    ),
   name: () =>
     advice(
       "set --rds-address to the router's address instead of its name, which pods often cannot resolve, or correct the DNS",
@@ -32,10 +35,11 @@ export const routerFixes = {
     commands: ['/ip/service/print detail where name="ssh"'],
     after: `; if there are addresses (available-from, before 7.24 address), add ${originOf(from)}`,
   }),
-  sshSilent: (port: number): Fix => ({
-    commands: [
-      `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
-    ],
+  portSilent: (port: number): Fix => ({
+    before: "if the address is right and the router is on, with each network of NODES, which have to hold " +
+      `${originOf(undefined)}: `,
+    commands: [letIn(port)],
+    after: ruleZero,
   }),
   hostKeyLine: (line: string, address: string, port: number): Fix => ({
     before: `--rds-host-key '${line}' after comparing it with the output on a trusted connection, ` +
@@ -61,6 +65,7 @@ export const routerFixes = {
   keyRefused: (user: string, from: string | undefined): Fix => ({
     before: userAddress(from),
     commands: [allowOrigins(user), keyImport(user, "FILE.pub")],
+    after: ", the latter only if /user/ssh-keys/print lacks the key",
   }),
   passwordRefused: (user: string, from: string | undefined): Fix => ({
     before:
@@ -77,6 +82,11 @@ export const routerFixes = {
   }),
   policyUnclear: (): Fix => ({ commands: ["/user/group/print"] }),
   sessions: (): Fix => ({ commands: ['/ip/service/set [find where name="ssh"] max-sessions=20'] }),
+  portClosed: (port: number): Fix => ({
+    before: "with each network of NODES: ",
+    commands: [letIn(port)],
+    after: ruleZero,
+  }),
   /** A rule at the end makes sure that there is one before which the others are placed. */
   portOpen: (port: number, ipv4: boolean, ipv6: boolean): Fix => ({
     before: "if only NODES should reach it: ",
@@ -84,7 +94,7 @@ export const routerFixes = {
       ...(ipv4
         ? [
           `/ip/firewall/filter/add ${placeholderRule}`,
-          `/ip/firewall/filter/add ${portRule(port)} src-address=NODES action=accept place-before=0`,
+          letIn(port),
           `/ip/firewall/filter/add ${portRule(port)} action=drop place-before=1`,
         ]
         : []),
@@ -95,6 +105,7 @@ export const routerFixes = {
         ]
         : []),
     ],
+    after: ruleZero,
   }),
   sshOpen: (property: string): Fix => ({
     before:
@@ -192,14 +203,21 @@ export const routerFixes = {
   }),
   exportsLook: (): Fix => ({ commands: ["/disk/print where nvme-tcp-export"] }),
   nvmeSilent: (port: number): Fix => ({
-    commands: [
-      `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
-    ],
-    after: ", or set --nvme-address ADDRESS",
+    before: "with each network of NODES: ",
+    commands: [letIn(port)],
+    after: `${ruleZero}; or set --nvme-address ADDRESS`,
   }),
 } as const;
 
 const placeholderRule = `chain=input action=passthrough comment="${group}"`;
+
+/** A router places no rule before a dynamic one. */
+const ruleZero = "; if rule 0 is dynamic, add one to each number of place-before";
+
+/** Before all other rules, such as a final drop. */
+function letIn(port: number): string {
+  return `/ip/firewall/filter/add ${portRule(port)} src-address=NODES action=accept place-before=0`;
+}
 
 function portRule(port: number): string {
   return `chain=input comment="${group}" protocol=tcp dst-port=${port}`;

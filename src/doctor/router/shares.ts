@@ -167,5 +167,5 @@ export function judgeNfsPort(
   }
   const found = `${location} cannot be reached from here (${reach.reason})`;
   if (!isNode) return skipped(portName, `${found}; ${onlyNodes}`);
-  return warning(portName, found, routerFixes.sshSilent(port));
+  return warning(portName, found, routerFixes.portSilent(port));
 }
