@@ -1,6 +1,6 @@
 /**
  * Plants bugs, each in a copy of the sources, and runs random schedules there until one breaks a promise; on all cores.
- * Writes dist/bugs.json and .md.
+ * Writes dist/bugs.json and .md, and planted_mistakes.md.
  *
  * Usage: deno run -A tests/histories/bugs.ts
  *
@@ -37,7 +37,14 @@ await Deno.writeTextFile(
   join(dist, "bugs.json"),
   JSON.stringify({ seconds, planted, drawn }, null, 2) + "\n",
 );
-await Deno.writeTextFile(join(dist, "bugs.md"), `${bugTable(planted)}\n${bugTable(drawn)}`);
-print("written: dist/bugs.json, dist/bugs.md");
+await Deno.writeTextFile(join(dist, "bugs.md"), bugTable(planted));
+const about = `# Forgotten guards
+
+Written by \`make proof/bugs\`. draw_mistakes.ts drew these guards of the controller. Each is forgotten in a copy of the
+sources, and ${drawnSchedules} random schedules look for what it breaks.
+
+`;
+await Deno.writeTextFile(join(import.meta.dirname!, "planted_mistakes.md"), about + bugTable(drawn));
+print("written: dist/bugs.json, dist/bugs.md, tests/histories/planted_mistakes.md");
 const isFound = planted.every((bug) => bug.schedules !== undefined) && found >= wantedMistakes;
 Deno.exit(isFound ? 0 : 1);
