@@ -27,8 +27,9 @@ import { parentFolder, volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { isNeverUsedMark, subvolumeLocation } from "../../volume/model/layout.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";
-import type { VolumeRecord } from "../../volume/model/record.ts";
+import { formatComment, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
+import { getOwned } from "../../volume/rules/ownership.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 import { createVolume } from "./create.ts";
@@ -236,6 +237,20 @@ Deno.test("createVolume() takes no clone back that somebody may have been told o
   store.mishap("change", { after: () => store.edit(id, { sizeBytes: gibibyte }) });
   const again = createVolume(deps, aCreate("c", { source: fromVolume, ...larger }), context);
   await assert.rejects(again, refusal("precondition", /did not grow the disk/));
+  assert.ok(store.disks.has(id) && store.allFiles.has(image));
+});
+
+Deno.test("createVolume() takes no clone back that another controller has grown and given to a node meanwhile", async () => {
+  const { store, clone } = controller();
+  store.mishap("change", { after: () => store.edit(id, { sizeBytes: gibibyte }) });
+  const before = () => {
+    const { stored, comment, record } = getOwned(store.disks.get(id)!, testCluster, "test");
+    const given = { ...rewritten(record), epoch, holders: [aHolder("a")] };
+    store.edit(stored.id, { comment: formatComment({ ...comment, record: given }), exported: true });
+  };
+  for (const next of ["view", "remove"] as const) store.mishap(next, { before });
+  const making = clone(fromVolume, ofSize(2n * gibibyte));
+  await assert.rejects(making, refusal("unavailable", /Cannot remove the volume again/));
   assert.ok(store.disks.has(id) && store.allFiles.has(image));
 });
 

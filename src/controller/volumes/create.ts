@@ -2,7 +2,6 @@ import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { hasOwnLabel, imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
-import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { RouterState } from "../../volume/model/inventory.ts";
@@ -27,12 +26,13 @@ import {
 } from "../../volume/model/sizes.ts";
 import { type CloneRequest, discardUnmarked, findCloneSource, planClone } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";
-import { grownTo, growVolume } from "./expand.ts";
+import { assertGrown, grown, grownTo } from "./expand.ts";
 import { roomFor } from "./room.ts";
 import { assertImageShown, heldBytes, ownFilePrefix } from "../load.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
 import type { AddedVolume } from "../records/add.ts";
 import { commit } from "../records/commit.ts";
+import { taken } from "../records/take.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
 import { assumedView, type View } from "../records/view.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
@@ -236,14 +236,15 @@ async function finishAdded(call: ControllerCall, added: AddedVolume, wanted: Wan
   await assertWithinLimit(call, added, wanted.range);
   await assertStillRoom(call, added, wanted);
   if (volume.stored.sizeBytes >= sizeBytes) return { volume };
+  let last = volume;
   try {
-    return { volume: await growVolume(call, "create", volume, sizeBytes) };
+    last = await taken(call, "create", grown(call, "create", volume, sizeBytes));
+    assertGrown("create", volume.stored.sizeBytes, last.stored, sizeBytes);
+    return { volume: last };
   } catch (error) {
-    if (!VolumeError.is(error, "precondition")) throw error;
-    const view = await call.store.view(volume.stored.id, ownFilePrefix(call, volume.stored.id), call.context);
-    if (view.volume !== undefined) {
-      const left = assertOwned(view.volume, call.settings.cluster, "create");
-      await takeBack(call, left, after, "the router does not grow it");
+    // By what this call has read back: whoever has changed it since may have told somebody of it.
+    if (VolumeError.is(error, "precondition")) {
+      await takeBack(call, last, after, "the router does not grow it");
     }
     throw error;
   }

@@ -153,7 +153,7 @@ export async function growVolume(
 }
 
 /** The disk is larger. @throws {VolumeError} precondition when this router does not do that */
-function grown(call: ControllerCall, verb: string, volume: OwnedVolume, sizeBytes: bigint): Step {
+export function grown(call: ControllerCall, verb: string, volume: OwnedVolume, sizeBytes: bigint): Step {
   const { stored } = volume;
   assertGrows(call, verb, stored.id, stored.exported && !mayToggle(call, volume));
   const step = growth(call, volume, sizeBytes);
@@ -180,7 +180,7 @@ async function turnOnAgain(call: ControllerCall, id: string): Promise<void> {
   }
 }
 
-function assertGrown(verb: string, before: bigint, after: StoredVolume, wanted: bigint): StoredVolume {
+export function assertGrown(verb: string, before: bigint, after: StoredVolume, wanted: bigint): StoredVolume {
   if (after.sizeBytes >= wanted) return after;
   if (after.sizeBytes !== before) {
     throw new VolumeError(
