@@ -18,8 +18,8 @@ export const hardwareMetrics = {
   rds_csi_hardware_problems: {
     type: "gauge",
     help:
-      "1 for each fault of an array, a drive or a Btrfs file system in the last reading. `pool` is empty " +
-      "for a drive that no pool uses.",
+      "1 for each fault of an array, a drive or a Btrfs file system not known to be over. `pool` is empty " +
+      "where no pool uses it.",
     labels: ["backend", "severity", "reason", "slot", "model", "serial", "pool"],
   },
   rds_csi_drive_temperature_celsius: {
