@@ -15,6 +15,8 @@ export interface Period {
   readonly timeoutMs: number;
   /** How long it rests after a turn that took longer, in milliseconds. @default {intervalMs} */
   readonly afterTimeoutMs?: number;
+  /** How long it rests at most after another failure, in milliseconds. @default {intervalMs} */
+  readonly afterFailureMs?: number;
   /** The warning when a turn fails. */
   readonly complaint: string;
 }
@@ -67,14 +69,15 @@ export abstract class PeriodicLoop {
   /** Returns how long to rest, in milliseconds. */
   async #tryTurn(signal: AbortSignal): Promise<number> {
     const { clock, notes } = this.#deps;
-    const { name, intervalMs, timeoutMs, afterTimeoutMs = intervalMs, complaint } = this.#period;
+    const { name, intervalMs, timeoutMs, complaint } = this.#period;
+    const { afterTimeoutMs = intervalMs, afterFailureMs = intervalMs } = this.#period;
     try {
       const about = { name, timeoutMs, signal };
       return await runLimited(clock, about, (context) => this.turn(context)) ?? intervalMs;
     } catch (error) {
       if (signal.aborted) throw error;
       notes.warn(complaint, { reason: messageOf(error) });
-      return VolumeError.is(error, "deadline") ? afterTimeoutMs : intervalMs;
+      return VolumeError.is(error, "deadline") ? afterTimeoutMs : Math.min(intervalMs, afterFailureMs);
     }
   }
 

@@ -11,9 +11,13 @@ export type HardwareLoopDeps = Pick<
   "clock" | "random" | "events" | "notes" | "hardware" | "settings"
 >;
 
-/** A dying drive may keep the router from answering, and each question from the next. */
+/**
+ * A dying drive may keep the router from answering, and each question from the next. One lost answer makes no reading so old
+ * that it says nothing any more, see `freshMs`.
+ */
 const period = {
-  ...{ name: "hardware", spreadMs: 60_000, timeoutMs: 20_000, afterTimeoutMs: 3_600_000 },
+  ...{ name: "hardware", spreadMs: 60_000, timeoutMs: 20_000 },
+  ...{ afterTimeoutMs: 3_600_000, afterFailureMs: 15 * 60_000 },
   complaint: "cannot read the health of drives; retrying",
 };
 

@@ -109,6 +109,20 @@ Deno.test("HardwareLoop keeps what it read while the router cannot be asked, and
   await stop();
 });
 
+Deno.test("HardwareLoop forgets no fault by a single lost answer, however rarely it reads", async () => {
+  const { clock, deps, router, faults, stop } = scene(60 * minute);
+  router.disks = [failed];
+  await clock.advance(2 * minute);
+  router.answer = () => Promise.reject(new VolumeError("unavailable", "the answer was lost"));
+  await clock.advance(60 * minute);
+  router.answer = () => clock.sleep(10_000);
+  for (let step = 0; step < 12 * 120; step++) {
+    await clock.advance(minute / 12);
+    assert.deepEqual([deps.hardware.isKnown, faults()], [true, ["MemberFailed"]], String(step));
+  }
+  await stop();
+});
+
 Deno.test("HardwareLoop asks hourly after a reading that was not answered in time", async () => {
   const { clock, router, asked, stop } = scene();
   router.answer = ({ signal }) =>
