@@ -65,6 +65,7 @@ Deno.test("FakeVolumeStore records what must never happen", async () => {
   await store.add(volume, context);
   assert.deepEqual(store.violations, [
     `${imagePath} through q2 and q1`,
+    `${imagePath} was cut`,
     "v was made smaller",
     `${imagePath} through q2 and q1`,
     `${imagePath} went while it could be reached`,
