@@ -8,20 +8,14 @@ import {
 } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isImported } from "../../volume/model/sources.ts";
-import { importableImage, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
+import { importableImage, type ImportClaim } from "../../volume/rules/import.ts";
 import { isImageOf, plainLocation } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import {
-  formatComment,
-  isEncrypted,
-  type OwnedVolume,
-  rewritten,
-  type VolumeRecord,
-} from "../../volume/model/record.ts";
-import { assertMayBeImported, importDisk, nowOf, readAround } from "./import_disk.ts";
+import { isEncrypted, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { assertMayBeImported, firstComment, importDisk, readAround } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownFilePrefix, withImage } from "../load.ts";
 import { whyNotDone, writeRecord } from "../change.ts";
 import { commit } from "../records/commit.ts";
@@ -153,7 +147,6 @@ async function importFile(
   request: ImportRequest & { readonly imagePath: string },
 ): Promise<Import> {
   const { id, imagePath } = request;
-  const { cluster } = call.settings;
   const claim = claimed(request);
   const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownFilePrefix(call, id)));
   if (own !== undefined) {
@@ -163,9 +156,7 @@ async function importFile(
   assertNotForeign(around.foreign, "import");
   const { sizeBytes } = importableImage(id, imagePath, { ...call.settings, ...around });
   if (request.dryRun) return reported("would", { id, imagePath, sizeBytes }, claim.kind, "");
-  const comment = formatComment(
-    importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(call)),
-  );
+  const comment = await firstComment(call, { id, imagePath, comment: "" }, claim);
   const added = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
   const outcome = sent(await commit(call, undefined, { add: added, readsAll: true }));
   const { after: { volume: stored }, refusal } = outcome;

@@ -2,7 +2,6 @@ import { assertImportable, type ImportClaim, importedComment } from "../../volum
 import { VolumeError } from "../../volume/errors.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
-import type { PublishFacts } from "../../volume/rules/publish.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -52,10 +51,7 @@ export async function importDisk(
   stored: StoredVolume,
   claim: ImportClaim,
 ): Promise<StoredVolume> {
-  const { cluster } = call.settings;
-  // The last epoch that a node was given by a record which the router does not have any more.
-  const forgotten = await call.clusterView?.latestEpoch(stored.id, call.context) ?? 0;
-  const comment = formatComment(importedComment(stored, claim, cluster, forgotten, nowOf(call)));
+  const comment = await firstComment(call, stored, claim);
   // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
   const change = { comment, neverMounted: true } as const;
   const written = (after: StoredVolume) => after.comment === comment;
@@ -73,7 +69,18 @@ export async function importDisk(
   );
 }
 
-/** What the world lends to a record that begins now. */
-export function nowOf({ clock, random }: ControllerDeps): PublishFacts {
-  return { nowMs: clock.now(), random };
+/**
+ * The comment that makes a disk a volume, with the record beside the note. Its next epoch is later than the last one that a node
+ * was given by a record which the router does not have any more.
+ *
+ * @throws {VolumeError} precondition when it does not fit; unavailable when the cluster does not answer
+ */
+export async function firstComment(
+  { clock, random, clusterView, settings, context }: ControllerCall,
+  disk: Pick<StoredVolume, "id" | "imagePath" | "comment">,
+  claim: ImportClaim,
+): Promise<string> {
+  const forgotten = await clusterView?.latestEpoch(disk.id, context) ?? 0;
+  const now = { nowMs: clock.now(), random };
+  return formatComment(importedComment(disk, claim, settings.cluster, forgotten, now));
 }
