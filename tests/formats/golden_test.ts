@@ -95,6 +95,8 @@ const records: Readonly<Record<keyof typeof golden.records, RecordComment>> = {
   }),
 };
 
+const device = { deviceNumber: "259:3", uniqueId: "0123456789abcdef0123456789abcdef", sizeBytes: 1n << 30n };
+
 const staged: StagingState = {
   volumeId: "pvc-1",
   nqn: `${testPrefix}:pvc-1:7-0a1b2c3d`,
@@ -106,7 +108,7 @@ const staged: StagingState = {
   mountFlags: ["noatime"],
   stagingPath: "/var/lib/kubelet/plugins/kubernetes.io/csi/rds.csi.srvlab.io/1/globalmount",
   namespaceBytes: 1n << 30n,
-  device: { deviceNumber: "259:3", uniqueId: "0123456789abcdef0123456789abcdef", sizeBytes: 1n << 30n },
+  device,
   mkfs: "done",
   everMounted: true,
   mountedAs: "259:3",
@@ -129,6 +131,7 @@ const stagingStates: Readonly<Record<keyof typeof golden.stagingStates, StagingS
   },
   "making a file system": {
     ...staged,
+    begunOn: device,
     mkfs: "started",
     everMounted: false,
     mountedAs: undefined,

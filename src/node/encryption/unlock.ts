@@ -70,7 +70,9 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   });
   const device = await proveMap(deps, below, context);
   context.signal.throwIfAborted();
-  const done = { ...stagingState, luks: "done" as const };
+  const { begunOn: _begunOn, ...rest } = stagingState;
+  // What is unfinished beyond a header that is known is a file system.
+  const done = { ...(stagingState.luks === "done" ? stagingState : rest), luks: "done" as const };
   if (header !== "known") await completeHeader(unlocking, done, device);
   // A label that was written by half is in one copy of the header only.
   else if (stagingState.luks === "started" && !opensReadOnly(unlocking, stagingState)) {
@@ -178,8 +180,8 @@ async function writeHeader(
 ): Promise<void> {
   await refuseWhileBusy(deps, below, context);
   const { deviceNumber, uniqueId, sizeBytes } = below;
-  const device = { deviceNumber, uniqueId, sizeBytes };
-  await deps.stagingStore.write({ ...stagingState, luks: "started", device });
+  const begunOn = { deviceNumber, uniqueId, sizeBytes };
+  await deps.stagingStore.write({ ...stagingState, luks: "started", begunOn });
   if (again) await deps.filesystems.eraseEnds(await proveAgain(deps, below, context), context);
   const passphrase = passphrases.next ?? passphrases.current;
   const { keyCost } = parameters.encryption;

@@ -3,7 +3,11 @@ import { withDeadline } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { nqnOfMapUuid } from "../../volume/model/device_layer.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { ConnectionSettings, StagingState } from "../../volume/model/staging_state.ts";
+import {
+  type ConnectionSettings,
+  type StagingState,
+  withUniqueId,
+} from "../../volume/model/staging_state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
@@ -280,7 +284,7 @@ export class LayerWatch {
     try {
       const state = await this.#options.deps.stagingStore.findUndamaged(volumeId);
       if (state?.nqn !== nqn || state.device === undefined || state.device.uniqueId === uniqueId) return true;
-      await this.#options.deps.stagingStore.write({ ...state, device: { ...state.device, uniqueId } });
+      await this.#options.deps.stagingStore.write(withUniqueId(state, uniqueId));
       return true;
     } finally {
       release();

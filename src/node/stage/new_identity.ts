@@ -3,7 +3,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import { seenDevice, type StagingState } from "../../volume/model/staging_state.ts";
 import { awaitDevice } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
 import { findMultipath } from "../chain/chain.ts";
@@ -30,8 +30,8 @@ export async function findStaged(
  * Whether a device has come back with another unique id than recorded in the same epoch, for example after the reboot
  * of a router that gives its exports new ones.
  */
-export function isRenewed({ device }: StagingState, found: FoundDevice): boolean {
-  const known = device?.uniqueId ?? "";
+export function isRenewed(stagingState: StagingState, found: FoundDevice): boolean {
+  const known = seenDevice(stagingState)?.uniqueId ?? "";
   return known !== "" && found.uniqueId !== "" && known !== found.uniqueId;
 }
 
@@ -48,10 +48,11 @@ export async function assertRenewable(
   found: FoundDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, luks, mkfs, device, namespaceBytes, published } = stagingState;
+  const { volumeId, luks, begunOn, namespaceBytes, published } = stagingState;
+  const device = seenDevice(stagingState);
   const foundBytes = usableBytes(found.sizeBytes, luks === "done");
   // It may have grown while this node was down; on what was begun here it must not.
-  const mayHaveGrown = mkfs !== "started" && luks !== "started" && device !== undefined;
+  const mayHaveGrown = begunOn === undefined && device !== undefined;
   const isAsLarge = foundBytes === device?.sizeBytes || found.sizeBytes === namespaceBytes;
   if (!isAsLarge && !(mayHaveGrown && foundBytes > device.sizeBytes)) {
     throw new VolumeError(

@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { withContent } from "../../volume/model/filesystem/content.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import { seenDevice, type StagingState, withUniqueId } from "../../volume/model/staging_state.ts";
 import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
@@ -326,7 +326,7 @@ async function connect(
   const found = await findStaged(deps, nqn, wasConnected, context);
   const renewed = isRenewed(stagingState, found);
   if (renewed) await assertRenewable(deps, stagingState, found, context);
-  const uniqueId = renewed ? found.uniqueId : stagingState.device?.uniqueId;
+  const uniqueId = renewed ? found.uniqueId : seenDevice(stagingState)?.uniqueId;
   const below = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
   const first = stagingState.layer === undefined
     ? below
@@ -351,7 +351,7 @@ async function holdUsed(
 ) {
   const { deps, below, uniqueId, passphrases, undo, context } = unlocking;
   const isSame = (device: ProvenDevice) =>
-    device.uniqueId === uniqueId && device.sizeBytes === stagingState.device?.sizeBytes;
+    device.uniqueId === uniqueId && device.sizeBytes === seenDevice(stagingState)?.sizeBytes;
   const { device: first, stagingState: unlocked } = passphrases === undefined
     ? { device: below, stagingState }
     : await unlock({ ...unlocking, passphrases, sameDevice: isSame(below) }, stagingState);
@@ -420,10 +420,9 @@ async function refuseWhileBound(
   );
 }
 
-/** Records the current device. The size on which an unfinished mkfs was started stays. */
+/** Records the current device. */
 function locate(stagingState: StagingState, device: ProvenDevice, below: ProvenDevice): StagingState {
   const { deviceNumber, uniqueId, sizeBytes } = device;
-  const known = stagingState.mkfs === "started" ? stagingState.device?.sizeBytes : undefined;
-  const located = { deviceNumber, uniqueId, sizeBytes: known ?? sizeBytes };
-  return { ...stagingState, device: located, namespaceBytes: below.sizeBytes };
+  const located = { ...withUniqueId(stagingState, uniqueId), namespaceBytes: below.sizeBytes };
+  return { ...located, device: { deviceNumber, uniqueId, sizeBytes } };
 }

@@ -350,7 +350,8 @@ async function check(
  * One write records both the end of mkfs and the beginning of the mount, so that no state in between has to be decided.
  */
 function toBeMounted(
-  { replaying: _replaying, filesystemUuid: _filesystemUuid, ...stagingState }: StagingState,
+  { replaying: _replaying, filesystemUuid: _filesystemUuid, begunOn: _begunOn, ...stagingState }:
+    StagingState,
   device: ProvenDevice,
   uuid: string | undefined,
 ): StagingState {
@@ -367,7 +368,8 @@ async function format(
   const { deps, parameters, context, device } = staging;
   const { filesystems } = deps;
   await refuseWhileBusy(deps, device, context, seenFree);
-  const started = await staging.deps.stagingStore.write({ ...stagingState, mkfs: "started" });
+  const begunOn = stagingState.begunOn ?? stagingState.device!;
+  const started = await staging.deps.stagingStore.write({ ...stagingState, mkfs: "started", begunOn });
   if (again) await filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
   // The steps before can take long, and mkfs goes by the path.

@@ -64,8 +64,10 @@ export interface StagingState {
   readonly stagingPath: string;
   /** The least size that the volume's namespace is known to have, an encryption header included. */
   readonly namespaceBytes: bigint;
-  /** The device last found. If mkfs was started, its size and unique id are those on which it was started. */
+  /** The device through which the volume was used last; undefined while none was connected and proven. */
   readonly device: StagedDevice | undefined;
+  /** The device on which a header or file system was begun; absent while nothing is unfinished. Its size stays that of then. */
+  readonly begunOn?: StagedDevice;
   readonly mkfs: MkfsState;
   /** Set before the first mount of its file system, or the first bind of its device. */
   readonly everMounted: boolean;
@@ -75,10 +77,7 @@ export interface StagingState {
   readonly filesystemUuid?: string;
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
-  /**
-   * How far the encryption header came; absent where the volume is not encrypted. While it is `started`, `device` is the
-   * one that the header is written to, and else the mapping on it.
-   */
+  /** How far the encryption header came; absent where the volume is not encrypted. */
   readonly luks?: MkfsState;
   /**
    * Set when the volume is used through a map on its device, see `DeviceMaps`; absent where the device is used
@@ -134,7 +133,6 @@ function readStagingState(fields: Fields): StagingState | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
   const { version: _version, missed, replaying, filesystemUuid, notGrown, ...known } = fields;
-  const device = known.device as (Fields | undefined);
   // A damaged memory only costs time, because the fence starts its clock again. An error would stay until a person
   // repaired the file.
   const memory = parseFenceMemory(missed);
@@ -146,8 +144,16 @@ function readStagingState(fields: Fields): StagingState | string {
     ...(isText(notGrown) ? { notGrown } : {}),
     mountedAs: known.mountedAs,
     namespaceBytes: BigInt(known.namespaceBytes as string),
-    device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
+    device: readDevice(known.device),
+    ...known.begunOn === undefined ? {} : { begunOn: readDevice(known.begunOn) },
   } as unknown as StagingState;
+}
+
+/** The device of a file, whose size JSON has as a text. */
+export function readDevice(value: unknown): StagedDevice | undefined {
+  if (value === undefined) return undefined;
+  const device = value as Fields;
+  return { ...device, sizeBytes: BigInt(device.sizeBytes as string) } as unknown as StagedDevice;
 }
 
 /** Whether a value of a file has the right form. */
@@ -215,6 +221,7 @@ const checks: Readonly<
   stagingPath: isText,
   namespaceBytes: isSize,
   device: isOptional(isStagedDevice),
+  begunOn: isOptional(isStagedDevice),
   mkfs: isMkfsState,
   everMounted: isFlag,
   mountedAs: isOptional(isDeviceNumber),
@@ -270,6 +277,21 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
 /** The least size of the device through which the volume is used. */
 export function usedBytes({ namespaceBytes, luks }: Pick<StagingState, "namespaceBytes" | "luks">): bigint {
   return usableBytes(namespaceBytes, luks !== undefined);
+}
+
+/** The device that was seen of the volume before: what has begun on it must go on there. */
+export function seenDevice({ begunOn, device }: StagingState): StagedDevice | undefined {
+  return begunOn ?? device;
+}
+
+/** The staging state of a volume whose device has that unique id now. */
+export function withUniqueId(stagingState: StagingState, uniqueId: string): StagingState {
+  const { device, begunOn } = stagingState;
+  return {
+    ...stagingState,
+    device: device && { ...device, uniqueId },
+    ...begunOn === undefined ? {} : { begunOn: { ...begunOn, uniqueId } },
+  };
 }
 
 /** The staging state with that target published, replacing an earlier entry. */

@@ -1,13 +1,13 @@
 import { VolumeError } from "../../errors.ts";
 import {
   type Check,
-  type Fields,
   isFlag,
   isMkfsState,
   isOptional,
   isStagedDevice,
   isText,
   type MkfsState,
+  readDevice,
   readObject,
   type StagedDevice,
   type StagingState,
@@ -38,15 +38,14 @@ export interface KeptContent extends Content {
 
 /** What a state file knows of what lies on its volume. */
 export function contentOf(stagingState: StagingState): Content {
-  const { volumeId, epoch, luks, mkfs, rootOpened, device, everMounted } = stagingState;
-  const isBegun = luks === "started" || mkfs === "started";
+  const { volumeId, epoch, luks, mkfs, rootOpened, begunOn, everMounted } = stagingState;
   return {
     volumeId,
     epoch,
     ...luks === undefined ? {} : { header: luks },
     filesystem: mkfs,
     rootOpened,
-    ...isBegun && device !== undefined ? { begunOn: device } : {},
+    ...begunOn === undefined ? {} : { begunOn },
     used: everMounted,
   };
 }
@@ -66,8 +65,9 @@ export function isToBeKept({ mayFormat, everMounted, mkfs, luks = "none" }: Stag
 export function withContent(wanted: StagingState, content: Content): StagingState {
   const { header, filesystem: mkfs, rootOpened, begunOn, used: everMounted } = content;
   const encryption = header === undefined || wanted.luks === undefined ? {} : { luks: header };
-  const device = begunOn === undefined ? {} : { device: begunOn };
-  const known = { ...wanted, ...encryption, ...device, everMounted };
+  const isUnfinished = encryption.luks === "started" || (wanted.kind !== "block" && mkfs === "started");
+  const begun = begunOn === undefined || !isUnfinished ? {} : { begunOn };
+  const known = { ...wanted, ...encryption, ...begun, everMounted };
   return wanted.kind === "block" ? known : { ...known, mkfs, rootOpened };
 }
 
@@ -127,11 +127,6 @@ export function parseContent(text: string, volumeId: string, path: string): Kept
         `file=${path}; find out whether it holds data (rds-csi attach), then remove the file`,
     );
   }
-  const begunOn = fields.begunOn as Fields | undefined;
-  return {
-    ...fields,
-    ...begunOn === undefined
-      ? {}
-      : { begunOn: { ...begunOn, sizeBytes: BigInt(begunOn.sizeBytes as string) } },
-  } as unknown as KeptContent;
+  const begunOn = readDevice(fields.begunOn);
+  return { ...fields, ...begunOn === undefined ? {} : { begunOn } } as unknown as KeptContent;
 }
