@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
+import { messageOf } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
 
 /** The result of an attempt to open a TCP connection. */
@@ -86,7 +87,7 @@ const failures: Readonly<Record<string, string>> = {
   EINVAL: "this machine cannot use the address",
 };
 
-/** Why a name or an address cannot be used, in words; an unknown error is shown unchanged. */
+/** Why a name or an address cannot be used, in words; of an unknown error its message. */
 export function describeFailure(error: Error & { readonly code?: string }): string {
-  return failures[error.code ?? ""] ?? error.message;
+  return failures[error.code ?? ""] ?? messageOf(error);
 }

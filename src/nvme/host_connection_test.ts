@@ -42,7 +42,12 @@ Deno.test("connectSubsystem() throws unavailable where nothing listens, and for 
     isUnavailable(/connection failed \(failed to/),
   );
   const denied = () => Promise.reject(new Deno.errors.NotCapable("Requires net access"));
-  await assert.rejects(connectSubsystem(where, call(), { open: denied }), isUnavailable(/--allow-net/));
+  await assert.rejects(connectSubsystem(where, call(), { open: denied }), isUnavailable(/ALLOW_NET/));
+  const unroutable = () => Promise.reject(Object.assign(new Error("os error 113"), { code: "EHOSTUNREACH" }));
+  await assert.rejects(
+    connectSubsystem(where, call(), { open: unroutable }),
+    isUnavailable(/no route to it/),
+  );
 });
 
 Deno.test("connectSubsystem() throws invalid before it opens anything when the address is invalid", async () => {

@@ -1,3 +1,4 @@
+import { describeFailure } from "../host/network.ts";
 import { VolumeError } from "../volume/errors.ts";
 
 /** A byte stream: the part of `Deno.TcpConn` that is used. */
@@ -22,16 +23,9 @@ export async function openTcp(address: string, port: number): Promise<ByteStream
 /** Describes why a connection could not be opened. */
 export function connectFailure(error: unknown, address: string, port: number): VolumeError {
   const where = `address=${address} port=${port}`;
-  if (error instanceof Deno.errors.NotCapable) {
-    return new VolumeError(
-      "unavailable",
-      `Cannot reach the NVMe target because this process may not: ${where}; start it with --allow-net for it`,
-      { cause: error },
-    );
-  }
   const reason = error instanceof Deno.errors.ConnectionRefused
     ? "nothing listens there"
-    : `the connection failed (${error instanceof Error ? error.message : error})`;
+    : `the connection failed (${error instanceof Error ? describeFailure(error) : error})`;
   return new VolumeError("unavailable", `Cannot reach the NVMe target because ${reason}: ${where}`, {
     cause: error,
   });

@@ -244,5 +244,5 @@ function allowOrigins(user: string): string {
 }
 
 function keyImport(user: string, file: string): string {
-  return `/user/ssh-keys/import user=${user} public-key-file=${file}`;
+  return `/user/ssh-keys/import user=${quoted(user)} public-key-file=${file}`;
 }

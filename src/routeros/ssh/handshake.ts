@@ -50,7 +50,13 @@ export function preferPinned(hostKeys: readonly HostKey[] | "insecure"): ServerH
 }
 
 /** Failures with a known cause, and what to do about each. */
-const known: readonly { readonly form: RegExp; readonly reason: string; readonly lasting?: boolean }[] = [
+const known: readonly {
+  readonly form: RegExp;
+  readonly reason: string;
+  readonly lasting?: boolean;
+  /** Whether the library's words say more, such as which algorithm. */
+  readonly hasDetail?: boolean;
+}[] = [
   {
     form: /ECONNREFUSED/,
     reason:
@@ -82,10 +88,11 @@ const known: readonly { readonly form: RegExp; readonly reason: string; readonly
     reason:
       "no algorithm is common: set /ip/ssh/set strong-crypto=yes, and a host key of ed25519 or RSA-2048 or longer",
     lasting: true,
+    hasDetail: true,
   },
   {
     form: /NotCapable|Requires net access/,
-    reason: "this process may not reach it: start it with --allow-net for its address",
+    reason: "this executable may not reach it, by the ALLOW_NET of its build",
     lasting: true,
   },
   {
@@ -104,7 +111,9 @@ export function describeConnectFailure(error: unknown, mismatch?: string): Conne
   if (mismatch !== undefined) return new ConnectError(mismatch, { lasting: true, cause: error });
   const message = error instanceof Error ? `${codeOf(error)}${error.message}` : String(error);
   const match = known.find(({ form }) => form.test(message));
-  const reason = match === undefined ? `the connection failed (${message})` : `${match.reason} (${message})`;
+  const reason = match === undefined
+    ? `the connection failed (${message})`
+    : match.reason + (match.hasDetail ? ` (${message})` : "");
   return new ConnectError(reason, { lasting: match?.lasting ?? false, cause: error });
 }
 
