@@ -98,7 +98,7 @@ export const promiseBugs: readonly PromiseBug[] = [
       from: "wasConnected && stagingState.device === undefined && stagingState.digests !== undefined",
       to: "wasConnected && stagingState.device !== undefined && stagingState.digests !== undefined",
     },
-    test: "src/node/stage/stage_test.ts",
+    test: "src/node/stage/digests_test.ts",
   },
   {
     promise: "The driver changes only its own disks and files",

@@ -193,7 +193,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a node does not record that it begins a file system",
     file: "src/node/stage/stage_device.ts",
-    from: 'const started = await staging.deps.stagingStore.write({ ...stagingState, mkfs: "started" });',
+    from:
+      'const started = await staging.deps.stagingStore.write({ ...stagingState, mkfs: "started", begunOn });',
     to: "const started = stagingState;",
   },
   {
