@@ -1,5 +1,6 @@
 import { comparedStore } from "../../src/controller/reconcile/compared_store.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
+import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { FakeClock } from "../fakes/clock.ts";
 import { sharedBlock } from "../fakes/controller_deps.ts";
@@ -116,8 +117,7 @@ class Cluster {
       wallOffsetMs: () => this.#wallOffsetMs,
       cluster: this.#objects,
       shared: this.#shared,
-      routerOf: (process, signal) =>
-        routerLink({ ...this.#ends(process), signal }, { commandMs: [this.#setting.roundMs] }),
+      routerOf: (process, signal) => this.#quickLink(process, signal),
     });
     this.#outside = new Outside({
       clock: this.#clock,
@@ -265,7 +265,7 @@ class Cluster {
     const { process, deps } = this.#controllers.leader;
     if (objects === undefined || process.isFrozen) return;
     const { signal } = new AbortController();
-    const store = routerLink({ ...this.#ends(process), signal }, { commandMs: [0] });
+    const store = this.#quickLink(process, signal);
     const context = { requestId: "resync", signal, deadlineMs: process.clock.now() + smooth.timeoutMs };
     const death = new Promise<undefined>((resolve) => process.onDeath(() => resolve(undefined)));
     const isOff = (id: string) => this.#store.disks.get(id)?.exported !== true;
@@ -357,6 +357,10 @@ class Cluster {
     const slow = step.commandMs.some((ms) => ms > 0) ? 1 : 0;
     this.#slowCalls += slow;
     this.#background.push(done.finally(() => this.#slowCalls -= slow));
+  }
+
+  #quickLink(process: Process, signal: AbortSignal): VolumeStore {
+    return routerLink({ ...this.#ends(process), signal }, { commandMs: [0] });
   }
 
   #ends(process: Process): Omit<LinkEnds, "signal"> {
