@@ -6,6 +6,7 @@ import {
   testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -64,6 +65,34 @@ Deno.test("a node that left is noted by its id alone where the record has no mor
   await unpublish("a");
   assert.match(disk().comment, / u=ca978112 /);
   await assert.rejects(publish("c"), refusal("published-elsewhere"));
+});
+
+Deno.test("a node that left is noted where the router has forgotten that it joined, as long as the cluster shows that", async () => {
+  for (const over of [{}, { attached: false }, { epochCounter: 2 }, { nodeId: "c" }]) {
+    const { store, deps, disk, unpublish, publish, events } = controller();
+    const holders = [aHolder("b", { mode: "multi-node-multi-writer" })];
+    store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
+    const attachment = {
+      volumeId: "pvc-1",
+      nodeId: "a",
+      attached: true,
+      sinceSeconds: undefined,
+      epochCounter: 3,
+    };
+    const clusterView = new FakeClusterView();
+    clusterView.attached = [{ ...attachment, ...over }];
+    Object.assign(deps, { clusterView });
+    const isForgotten = Object.keys(over).length === 0;
+    const { comment } = disk();
+    for (let time = 0; time < 2; time++) {
+      await unpublish("a");
+      assert.deepEqual(events, isForgotten ? [detachingNode] : []);
+      assert.equal(disk().comment !== comment, isForgotten);
+    }
+    clusterView.attached = [];
+    if (isForgotten) await assert.rejects(publish("c"), refusal("published-elsewhere"));
+    else await publish("c");
+  }
 });
 
 Deno.test("a third node gets in when the one that left is known to have given the volume up, now or later", async () => {

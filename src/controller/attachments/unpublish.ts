@@ -2,6 +2,7 @@ import {
   clusterOfComment,
   type Holder,
   maxGrowths,
+  nodeDigest,
   nodeIdsOf,
   type OwnedVolume,
   type UnfencedNode,
@@ -113,8 +114,15 @@ async function decideTaking(
   switch (decision.action) {
     case "done":
       return { answer: { how: "done", record }, stands: volume };
-    case "not-holder":
-      return { answer: { how: "not-holder", record, remaining: decision.remaining }, stands: volume };
+    case "not-holder": {
+      const { remaining } = decision;
+      const unfenced = await forgottenHolder(call, volume, nodeId);
+      if (unfenced === undefined) return { answer: { how: "not-holder", record, remaining }, stands: volume };
+      return {
+        step: await leaving(call, volume, { record, unfenced }),
+        next: () => ({ how: "left", record, remaining }),
+      };
+    }
     case "withdraw": {
       const nodeIds = nodeIdsOf(record.holders);
       return {
@@ -261,6 +269,27 @@ export async function withdrawVolume(
   }
   await takeFrom(call, view, id, "");
   return nodeIdsOf(volume.record.holders);
+}
+
+/**
+ * The node, where the cluster shows that it was given the epoch of a shared volume: a router that went back to an earlier record
+ * has forgotten that it joined, and serves it under the others' NQN.
+ *
+ * @throws {VolumeError} unavailable when the cluster does not answer
+ */
+async function forgottenHolder(
+  { clusterView, context }: ControllerCall,
+  { stored, record: { holders, epoch, unfenced } }: OwnedVolume,
+  nodeId: string,
+): Promise<UnfencedNode | undefined> {
+  const isShared = holders.some(({ mode }) => mode === "multi-node-multi-writer");
+  // Of one that is noted already no more is known.
+  if (!isShared || unfenced !== undefined) return undefined;
+  const attachments = await clusterView?.attachments(context) ?? [];
+  const wasGiven = attachments.some((one) =>
+    one.volumeId === stored.id && one.nodeId === nodeId && one.attached && one.epochCounter === epoch?.counter
+  );
+  return wasGiven ? { nodeDigest: nodeDigest(nodeId) } : undefined;
 }
 
 /**
