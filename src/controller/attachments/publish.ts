@@ -30,7 +30,7 @@ import {
   type OwnedVolume,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import { assertImageShown, assertImageUsable, loadForChange, notFound } from "../load.ts";
+import { assertImageShown, assertImageUsable, heldBytes, loadForChange, notFound } from "../load.ts";
 import { fits } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { growVolume } from "../volumes/expand.ts";
@@ -165,10 +165,10 @@ function withdrawnFirst(
 async function withForgottenGrowth(
   call: ControllerCall,
   volume: OwnedVolume,
-  { files }: Pick<FileView, "files">,
+  view: Pick<FileView, "files">,
 ): Promise<OwnedVolume> {
   const { id, imagePath, sizeBytes, exported } = volume.stored;
-  const imageBytes = files.find(({ path }) => path === imagePath)?.sizeBytes ?? 0n;
+  const imageBytes = heldBytes(volume.stored, view);
   const canGrow = !exported || call.settings.growth === "live";
   if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return volume;
   const fields = { volume: id, size: String(sizeBytes), image: String(imageBytes) };

@@ -283,7 +283,7 @@ async function forgottenHolder(
   nodeId: string,
 ): Promise<UnfencedNode | undefined> {
   const isShared = holders.some(({ mode }) => mode === "multi-node-multi-writer");
-  // Of one that is noted already no more is known.
+  // The record has room for one, which keeps others out until its kubelet has given the volume up.
   if (!isShared || unfenced !== undefined) return undefined;
   const attachments = await clusterView?.attachments(context) ?? [];
   const wasGiven = attachments.some((one) =>
