@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { isLong } from "../support/long.ts";
 import { type Part, projectRoot, startProgram } from "../support/parts.ts";
+import { print } from "../../tools/print.ts";
 import { type AcceptanceBench, flagsOf, loopsMissing, withAcceptanceBench } from "./_acceptance_bench.ts";
 
 const program = fileURLToPath(new URL("_acceptance_child.ts", import.meta.url));
@@ -91,6 +92,7 @@ Deno.test({
         const found = await killAt(at);
         if (found === undefined) next = Infinity;
         else mounted.push(found);
+        if (isLong) print(`command ${at}: ${found === undefined ? "none" : `killed with ${found} mounts`}`);
       }
     };
     const results = await Promise.allSettled(Array.from({ length: isLong ? parallel : 1 }, work));
