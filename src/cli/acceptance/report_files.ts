@@ -1,7 +1,9 @@
 import { hidden } from "../../router_profile/report/allowed.ts";
 import { findLeaks } from "../../router_profile/report/leaks.ts";
+import { quoted } from "../../router_profile/report/recorded.ts";
 import { formatReport } from "../../router_profile/report/report.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import { nodeId, otherNodeId } from "./names.ts";
 import type { AcceptanceOptions } from "./options.ts";
 import { formatReportText } from "./report_text.ts";
 import type { RunResult } from "./run.ts";
@@ -65,11 +67,27 @@ export async function writeReport(
   for (const [name, text] of Object.entries(files)) await writeText(`${output}/${name}`, text);
 }
 
-/** The texts of this program in a report: their words are no names. */
+/** The texts of this program and of RouterOS's grammar in a report: their words are no names. */
 function ownTextsOf(report: RunResult["report"]): readonly string[] {
+  const { steps, commands, profile, transcript } = report;
+  const bare = { ...report, steps: [], commands: [], transcript: [], profile: undefined };
   return [
-    ...report.steps.flatMap(({ step, promise }) => [step, promise]),
-    ...report.commands.map(({ kind }) => kind),
-    formatReportText({ ...report, steps: [], commands: [] }),
+    ...[formatReport(bare), formatReportText(bare), ...namesInRecords, ...keysOf(report)],
+    ...steps.flatMap(({ step, promise, result }) => [step, promise, result]),
+    ...commands.map(({ kind }) => kind),
+    JSON.stringify({ ...profile as object | undefined, unanswered: {} }),
+    ...transcript.flatMap((entry) =>
+      "event" in entry ? [entry.event] : [entry.end, entry.command.replaceAll(quoted, '""')]
+    ),
   ];
+}
+
+/** What a volume of a run has in its record and its path besides ids and numbers. */
+const namesInRecords: readonly string[] = ["rds1", nodeId, otherNodeId, "disk.img"];
+
+/** The names of all properties in a value, at any depth. */
+function keysOf(value: unknown): readonly string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const keys = Array.isArray(value) ? [] : Object.keys(value);
+  return [...new Set([...keys, ...Object.values(value).flatMap(keysOf)])];
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { recordedNames } from "../../router_profile/report/allowed.ts";
 import { Recording } from "../../router_profile/report/recorded.ts";
-import { parseReport } from "../../router_profile/report/report.ts";
+import { formatReport, parseReport } from "../../router_profile/report/report.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { ownMarks } from "./names.ts";
 import { writeReport } from "./report_files.ts";
@@ -75,6 +75,32 @@ for (
     assert.deepEqual(files, []);
   });
 }
+
+/** Words of a report that an owner may have given to a user, a pool or a folder. */
+const ownWords = [
+  ...[
+    "rds-csi-acceptance",
+    "acceptance-1",
+    "rds1",
+    "img",
+    "driver",
+    "cluster",
+    "profile",
+    "own",
+    "text",
+    "event",
+  ],
+  ...["limits", "nested", "harmless", "proplist", "serialize", "put", "uptime", "cpu", "platform", "pass"],
+];
+
+Deno.test("writeReport() writes a report whose own words are an owner's names too", async () => {
+  const example = new URL("../../../tests/captures/reports/simulator-in-a-guest.json", import.meta.url);
+  const { report, ...result } = resultWith(parseReport(await Deno.readTextFile(example)));
+  const known = { ...result, report, names: [...ownWords, ...ownWords.map((word) => `/${word}/${word}`)] };
+  assert.equal(Object.keys(await written(known)).length, 3);
+  const mentioned = ownWords.filter((word) => formatReport(report).includes(word));
+  assert.deepEqual(mentioned, ownWords);
+});
 
 Deno.test("writeReport() hides a note in which a word is one of the owner's names", async () => {
   const step = {

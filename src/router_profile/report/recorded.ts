@@ -13,7 +13,8 @@ import type { Json, RecordedAnswer } from "./report.ts";
 
 /** The menus whose commands are recorded; the doctor reads others, in which everything is the owner's. */
 const recordedMenus = /^(?:disk|file|system\/resource|system\/package)(?:$|\/)/;
-const quoted = /"((?:[^"\\]|\\.)*)"/g;
+/** A value in a command. */
+export const quoted = /"((?:[^"\\]|\\.)*)"/g;
 const frameMark = /^ ?[0-9a-f]{12}(?:\d{1,2} (?:- [0-9a-f]{12})?)?$/;
 const keyForm = /^[a-z.][a-z0-9.-]{0,40}$/;
 /** How many lines beside the frames are recorded. */
