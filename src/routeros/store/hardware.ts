@@ -50,10 +50,16 @@ function placeOf(row: Row): Omit<HardwareDisk, "slot"> {
     mountPoint: isMounted === false ? "" : isMounted && mountPoint,
     master: nameOf(row, "raid-master"),
     parent: nameOf(row, "parent"),
-    state: wordsOf(row, "state")?.join(", "),
+    state: stateOf(row),
     memberFailed: flagOf(row, "raid-member-failed"),
     memberState: textOf(row, "raid-member-state"),
   };
+}
+
+/** A number is no state of an array. */
+function stateOf(row: Row): string | undefined {
+  const words = wordsOf(row, "state");
+  return words?.some((word) => /^-?[0-9]+$/.test(word)) ? undefined : words?.join(", ");
 }
 
 /** A drive that does not report a limit of its temperature reports 0 (NVMe specification, WCTEMP and CCTEMP). */

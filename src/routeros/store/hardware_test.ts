@@ -64,7 +64,7 @@ const unknown: readonly (readonly [string, readonly unknown[]])[] = [
   ["critical-warning", [0, 4, "4", true, null, {}, [["read-only"]], [4]]],
   ["raid-member-failed", [1, "maybe", "", null]],
   ["raid-member-state", [1, true, ["0:in_sync"], ""]],
-  ["state", [true, null, { a: 1 }]],
+  ["state", [true, null, { a: 1 }, 5, -1, "5", ["clean", 5]]],
   ["serial", [5, true, ["S7"], "", " "]],
   ["mount-point", ["pool"]],
 ];

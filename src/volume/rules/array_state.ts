@@ -1,8 +1,10 @@
 import type { Pool } from "../model/inventory.ts";
 
-/** States in which an array works fully; any other is reported unchanged. */
+/** States in which an array works fully, and what stands for none; any other is reported unchanged. */
 const soundStates: ReadonlySet<string> = new Set([
   "",
+  "none",
+  "-",
   "clean",
   "active",
   "active-idle",

@@ -4,6 +4,8 @@ import { describeUnsoundPool, parseArrayState } from "./array_state.ts";
 Deno.test("parseArrayState() goes by the first part, and keeps the array's other activity", () => {
   const cases = [
     ["", true, ""],
+    ["none", true, ""],
+    ["-", true, ""],
     ["clean", true, ""],
     ["clean, sync:repair, resync = 3%", true, "sync:repair, resync = 3%"],
     ["clean;sync:check", true, "sync:check"],
