@@ -41,15 +41,15 @@ interface Isolation {
 export interface ControllersParts {
   readonly clock: FakeClock;
   readonly store: FakeVolumeStore;
-  readonly setting: Pick<Setting, "seed" | "remembers" | "graceMs" | "rounds" | "reconciles">;
+  readonly setting: Pick<Setting, "seed" | "remembers" | "graceMs" | "rounds" | "reconciles" | "roundMs">;
   /** By how much the wall clock is ahead, in milliseconds. */
   readonly wallOffsetMs: () => number;
   /** Undefined without a cluster to ask. */
   readonly cluster?: ClusterObjects | undefined;
   /** Undefined where no volume is shared. */
   readonly shared?: SharedVolumes | undefined;
-  /** The router as a process reaches it without a call. */
-  readonly routerOf?: ((process: Process, signal: AbortSignal) => VolumeStore) | undefined;
+  /** The router as a process reaches it without a call, with commands of that duration. */
+  readonly routerOf?: ((process: Process, signal: AbortSignal, commandMs: number) => VolumeStore) | undefined;
 }
 
 /**
@@ -189,13 +189,13 @@ export class Controllers {
 
   /** The controller compares the router with the cluster from now on, unless it does already. */
   #beginRounds(controller: Controller): void {
-    const { routerOf, cluster, setting: { rounds, reconciles } } = this.#parts;
+    const { routerOf, cluster, setting: { rounds, reconciles, roundMs } } = this.#parts;
     if (!rounds || routerOf === undefined || cluster === undefined || this.#rounds.has(controller)) return;
     const stop = new AbortController();
     this.#rounds.set(controller, stop);
     const { process, deps, boots } = controller;
     process.onDeath(() => stop.abort());
-    const own = { ...deps, store: routerOf(process, stop.signal) };
+    const own = { ...deps, store: routerOf(process, stop.signal, roundMs) };
     const mode = reconciles ? "on" : "off";
     const settings = { intervalMs, reconcile: { mode, graceMs: unwantedMs }, namesOnRouter: true } as const;
     const loop = new ReconcileLoop(own, cluster.viewFor(process), settings, boots);
@@ -227,7 +227,7 @@ export class Controllers {
         return view.assertAttachmentsReadable(context);
       },
     };
-    await migrateAtStart({ ...deps, clusterView, store: routerOf(process, stop.signal) }, stop.signal);
+    await migrateAtStart({ ...deps, clusterView, store: routerOf(process, stop.signal, 0) }, stop.signal);
   }
 
   /** Starts a process that knows nothing, as a person's command is one. */

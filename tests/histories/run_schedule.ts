@@ -117,7 +117,7 @@ class Cluster {
       wallOffsetMs: () => this.#wallOffsetMs,
       cluster: this.#objects,
       shared: this.#shared,
-      routerOf: (process, signal) => this.#quickLink(process, signal),
+      routerOf: (process, signal, commandMs) => this.#link(process, signal, commandMs),
     });
     this.#outside = new Outside({
       clock: this.#clock,
@@ -169,6 +169,9 @@ class Cluster {
     for (const node of this.#nodes) node.cut(undefined);
     this.#store.runLate();
     await this.#until(Promise.all(this.#background), 200_000);
+    // What these have sent and given up comes before nothing is asked any more.
+    this.#store.runLate();
+    this.#observe();
     await this.#rest();
     for (let tries = 0; tries < 6 && this.#observer.left().length > 0; tries++) {
       this.#store.runLate();
@@ -265,7 +268,7 @@ class Cluster {
     const { process, deps } = this.#controllers.leader;
     if (objects === undefined || process.isFrozen) return;
     const { signal } = new AbortController();
-    const store = this.#quickLink(process, signal);
+    const store = this.#link(process, signal, 0);
     const context = { requestId: "resync", signal, deadlineMs: process.clock.now() + smooth.timeoutMs };
     const death = new Promise<undefined>((resolve) => process.onDeath(() => resolve(undefined)));
     const isOff = (id: string) => this.#store.disks.get(id)?.exported !== true;
@@ -359,8 +362,8 @@ class Cluster {
     this.#background.push(done.finally(() => this.#slowCalls -= slow));
   }
 
-  #quickLink(process: Process, signal: AbortSignal): VolumeStore {
-    return routerLink({ ...this.#ends(process), signal }, { commandMs: [0] });
+  #link(process: Process, signal: AbortSignal, commandMs: number): VolumeStore {
+    return routerLink({ ...this.#ends(process), signal }, { commandMs: [commandMs] });
   }
 
   #ends(process: Process): Omit<LinkEnds, "signal"> {

@@ -27,6 +27,8 @@ export interface Setting {
   readonly rests: boolean;
   /** Whether volumes are made again under the names of deleted ones, which Kubernetes never asks for. */
   readonly recreates: boolean;
+  /** How long a command of a round takes, in milliseconds: calls come between its reads and its changes. */
+  readonly roundMs: number;
   /** How large clones are to be at least, in GiB; their source has one, or two once it has grown. */
   readonly cloneGib: number;
 }
@@ -51,6 +53,7 @@ export function settingOf(seed: number): Setting {
     rounds,
     reconciles: !(rests && isSet(256)),
     rests,
+    roundMs: isSet(512) ? 4_000 : 0,
     remembers: !isSet(64),
     graceMs,
     recreates: !cluster && origin === "made",
