@@ -20,9 +20,10 @@ Deno.test("parseRecords() reads subsystems, and leaves out other discovery servi
     ...record(3, 3, "4420", "nqn.2014-08.org.nvmexpress.discovery", "10.0.0.1"),
     ...record(1, 2, "4421   ", "n".repeat(223), "fe80::1      "),
     ...record(77, 2, "none", "nqn.c", ""),
+    // Half a record.
+    3,
     1,
     2,
-    3,
   ]);
   assert.deepEqual(parseRecords(bytes), [
     { nqn: "nqn.a", address: "10.0.0.1", port: 4420, transport: "tcp" },

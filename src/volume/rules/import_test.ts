@@ -75,6 +75,7 @@ const refused: readonly (readonly [string, StoredVolume, Partial<ImportScene>, R
     { files: [{ path: imagePath, sizeBytes: 1n << 29n, directory: false }] },
     /another size/,
   ],
+  ["no file", disk, { files: [] }, /does not exist/],
   ["a folder", disk, { files: [{ path: imagePath, sizeBytes: 0n, directory: true }] }, /is a folder/],
   ["a volume's image", { ...disk, imagePath: "/pool/csi/pvc-1.0a1b2c3d.img" }, {}, /of a cluster/],
   ["a volume's subvolume", { ...disk, imagePath: "/pool/csi/pvc-1.0a1b2c3d/disk.img" }, {}, /of a cluster/],
