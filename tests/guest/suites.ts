@@ -12,7 +12,7 @@ import { suite as directory } from "./suites/directory.ts";
 import { suite as directoryKill } from "./suites/directory_kill.ts";
 import { suite as directorySanity } from "./suites/directory_sanity.ts";
 import { suite as identity } from "./suites/identity.ts";
-import { bindsSuite, suite as kernel } from "./suites/kernel.ts";
+import { longSuite as kernelLong, suite as kernel } from "./suites/kernel.ts";
 import { encryption } from "./suites/encryption.ts";
 import { encryptionDamage } from "./suites/encryption_damage.ts";
 import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
@@ -45,7 +45,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   sanity,
   sanity_encrypted: sanityEncrypted,
   kernel,
-  kernel_binds: bindsSuite,
+  kernel_long: kernelLong,
   identity,
   directory,
   directory_sanity: directorySanity,

@@ -15,7 +15,6 @@ import type { NodeDeps } from "../../src/node/deps.ts";
 import { StagingStore } from "../../src/node/stage/staging_store.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
-import type { DeviceMaps } from "../../src/volume/ports/device_maps.ts";
 import type { Connector } from "../../src/volume/ports/node_ports.ts";
 import { RecordedEvents } from "../fakes/node_events.ts";
 
@@ -35,8 +34,8 @@ export interface RealNodeOptions {
   readonly readTimeoutMs?: number;
   /** How it connects volumes. @default {LoopConnector} */
   readonly connector?: (parts: NodeParts, statePath: string) => Connector;
-  /** How it makes maps on its volumes' devices. @default {no maps} */
-  readonly maps?: (parts: NodeParts) => DeviceMaps;
+  /** How it makes maps on its volumes' devices, and encrypts them. @default {neither} */
+  readonly mapping?: (parts: NodeParts) => Pick<NodeDeps, "maps" | "encryption">;
 }
 
 /** A real node: loop devices, file systems and mounts of this machine under its own folder. */
@@ -79,7 +78,7 @@ export class RealNode {
       mounts,
       filesystems: new SystemFilesystems(processes, { files, clock }),
       devices,
-      ...options.maps === undefined ? {} : { maps: options.maps(parts) },
+      ...options.mapping?.(parts),
       paths,
       stagingStore: new StagingStore({ paths, clock, events: this.events, statePath: this.state }),
       machine: { is: () => undefined },

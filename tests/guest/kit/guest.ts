@@ -3,7 +3,7 @@ import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.t
 import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./emulator.ts";
 import { guestImage } from "./image.ts";
 import { hostOutput } from "./host_command.ts";
-import type { KernelName } from "./kernel.ts";
+import { type KernelName, usualKernel } from "./kernel.ts";
 import { freePort } from "../../support/parts.ts";
 
 /** A disk of a guest: a sparse file that outlives the guest's power. */
@@ -18,7 +18,7 @@ export interface DiskOptions {
 export interface GuestOptions {
   /** Its host name. @default {"guest"} */
   readonly name?: string;
-  /** @default {"stable"} */
+  /** @default {what GUEST_KERNEL names, else "stable"} */
   readonly kernel?: KernelName;
   /** @default {1536} */
   readonly memoryMiB?: number;
@@ -316,7 +316,7 @@ async function machineOf(
   return {
     ...disks,
     name: options.name ?? "guest",
-    image: await guestImage(options.kernel ?? "stable"),
+    image: await guestImage(options.kernel ?? usualKernel()),
     memoryMiB: options.memoryMiB ?? 1536,
     cpus: options.cpus ?? 2,
     kernelArguments: [

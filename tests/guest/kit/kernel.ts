@@ -109,6 +109,13 @@ async function isFolder(path: string): Promise<boolean> {
 /** The kernel of a guest: Debian 12's own, or the newer one from its backports. */
 export type KernelName = "stable" | "backports";
 
+/** The kernel of guests whose suite names none. @throws {Error} when GUEST_KERNEL names no kernel */
+export function usualKernel(): KernelName {
+  const name = Deno.env.get("GUEST_KERNEL") ?? "stable";
+  if (name === "stable" || name === "backports") return name;
+  throw new Error(`Cannot choose a kernel because GUEST_KERNEL is neither stable nor backports: ${name}`);
+}
+
 /**
  * Downloads the newest package of a kernel into `folder`, and returns its path. apt's state stays in a folder of the
  * kit: the machine's sources and lists are unchanged, and root is not needed.

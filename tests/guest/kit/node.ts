@@ -3,7 +3,9 @@
 import { nodeFlags } from "../../../src/cli/config/flag_tables.ts";
 import { readNodeFlags } from "../../../src/cli/node_flags.ts";
 import { type NodeParts, openNodeDeps } from "../../../src/cli/serve/node.ts";
+import { Cryptsetup } from "../../../src/device_mapper/cryptsetup.ts";
 import { DeviceMapper } from "../../../src/device_mapper/device_mapper.ts";
+import type { NodeDeps } from "../../../src/node/deps.ts";
 import { hostIdentityOf } from "../../../src/volume/model/host/identity.ts";
 import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
 import type { CallContext } from "../../../src/volume/ports/system.ts";
@@ -32,8 +34,7 @@ export class GuestNode extends RealNode {
     { addresses = ["127.0.0.1"], ...options }: GuestNodeOptions = {},
     nvmet?: NvmetTarget,
   ) {
-    const maps = ({ processes, files }: NodeParts) => new DeviceMapper(processes, files);
-    super(folder, nodeId, { ...options, connector: kernelConnector, maps });
+    super(folder, nodeId, { ...options, connector: kernelConnector, mapping });
     this.nvmet = nvmet ?? new NvmetTarget(addresses);
   }
 
@@ -66,6 +67,11 @@ export class GuestNode extends RealNode {
   async deviceNumber(volume: GuestVolume): Promise<string | undefined> {
     return (await this.connector.find(volume.nqn, call()))?.deviceNumber;
   }
+}
+
+function mapping({ processes, files, clock }: NodeParts): Required<Pick<NodeDeps, "maps" | "encryption">> {
+  const maps = new DeviceMapper(processes, files);
+  return { maps, encryption: new Cryptsetup(processes, files, maps, clock) };
 }
 
 function kernelConnector(parts: NodeParts, statePath: string): Connector {

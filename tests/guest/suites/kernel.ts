@@ -12,7 +12,7 @@ export const suite: Suite = {
     await bench.inside(
       joined,
       tests,
-      "connection use loss size namespace withdrawal offer path fence digest host".split(" "),
+      "connection use frozen loss size namespace withdrawal offer path fence digest host".split(" "),
     );
     await joined.end();
     const apart = await bench.guest({ memoryMiB: 2048, multipath: false });
@@ -25,10 +25,14 @@ export const suite: Suite = {
 };
 
 /** What takes too long for every change. */
-export const bindsSuite: Suite = {
-  what: "the binds of a hundred pods in one mount table",
-  limitMinutes: 10,
+export const longSuite: Suite = {
+  what: "the binds of a hundred pods in one mount table, and frozen file systems on mapped devices",
+  limitMinutes: 20,
   run: async (bench) => {
-    await bench.inside(await bench.guest({ memoryMiB: 2048 }), tests, ["bind"]);
+    for (const kernel of ["stable", "backports"] as const) {
+      const guest = await bench.guest({ memoryMiB: 2048, kernel });
+      await bench.inside(guest, tests, ["bind", "frozen", "frozen_map"]);
+      await guest.end();
+    }
   },
 };

@@ -3,6 +3,7 @@ import { offerRows, withdrawalRows } from "./kernel_export_inside.ts";
 import { digestRows } from "./kernel_digests_inside.ts";
 import { hostRows } from "./kernel_host_inside.ts";
 import { fenceRows } from "./kernel_fence_inside.ts";
+import { frozenMapRows, frozenRows } from "./kernel_frozen_inside.ts";
 import { pathRows } from "./kernel_paths_inside.ts";
 import { bindRows, connectionRows, lossRows, useRows } from "./kernel_use_inside.ts";
 
@@ -10,6 +11,8 @@ const rows = {
   connection: connectionRows,
   use: useRows,
   bind: bindRows,
+  frozen: frozenRows,
+  frozen_map: frozenMapRows,
   loss: lossRows,
   size: sizeRows,
   namespace: namespaceRows,

@@ -145,32 +145,6 @@ connectionRows.add(
 /** Whoever uses a volume keeps it connected. */
 export const useRows = new NodeTests();
 
-for (const filesystem of ["ext4", "xfs"] as const) {
-  useRows.add(
-    `${filesystem}: frozen when its pod goes, it is thawed by the unstage, and by the next stage`,
-    async (node) => {
-      const volume = new GuestVolume(node, "pvc-1", 320n << 20n);
-      const capability = { access: "mount", filesystem, mode: "single-node-writer" } as const;
-      await node.stage(volume, { capability });
-      await node.publish(volume, { capability });
-      await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
-      await sh(`fsfreeze -f ${node.staging("pvc-1")}`);
-      await node.unpublish(volume);
-      await node.unstage(volume);
-      assert.deepEqual(await node.states(volume), []);
-      await node.stage(volume, { capability });
-      await sh(`fsfreeze -f ${node.staging("pvc-1")} && umount ${node.staging("pvc-1")}`);
-      const [, tookMs] = await timed(node.stage(volume, { capability }));
-      await sh(`timeout 10 sh -c 'echo more >> ${node.staging("pvc-1")}/data'`);
-      assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "keptmore\n");
-      await sh(`fsfreeze -f ${node.staging("pvc-1")} && umount ${node.staging("pvc-1")}`);
-      await node.unstage(volume);
-      assert.deepEqual(await node.states(volume), []);
-      return `thawed by unstage; unmounted by hand and frozen, staged again in ${tookMs} ms and written to; ended by unstage`;
-    },
-  );
-}
-
 useRows.add(
   "a volume with a mounted file system is never disconnected: the driver refuses",
   async (node) => {
