@@ -6,7 +6,7 @@ import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
 import type { StagingState } from "../volume/model/staging_state.ts";
 import { awaitDevice, proveNamespace } from "./connections/device.ts";
-import { growMap, mapKindOf } from "./chain/map.ts";
+import { growMap } from "./chain/map.ts";
 import { mountsAt } from "./mount_table.ts";
 import { getPlaced } from "./health/stats.ts";
 import type { NodeDeps } from "./deps.ts";
@@ -70,7 +70,7 @@ async function awaitGrown(
 ): Promise<{ readonly device: ProvenDevice; readonly below: ProvenDevice }> {
   const found = await findGrown(deps, stagingState, range.requiredBytes, context);
   const below = await proveNamespace(deps, found, stagingState, context);
-  const device = await growMap(deps, mapKindOf(stagingState), below, context);
+  const device = await growMap(deps, stagingState.map, below, context);
   if (device.deviceNumber === stagingState.device?.deviceNumber) return { device, below };
   throw new VolumeError(
     "identity-mismatch",
@@ -86,19 +86,19 @@ async function awaitGrown(
  */
 async function findGrown(
   deps: NodeDeps,
-  { nqn, volumeId, layer, luks }: StagingState,
+  { nqn, volumeId, map }: StagingState,
   requiredBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
   let found = await awaitDevice(deps, nqn, context);
-  const sizeForUser = () => usableBytes(found.sizeBytes, luks !== undefined);
+  const sizeForUser = () => usableBytes(found.sizeBytes, map === "crypt");
   const grown = await poll(deps.clock, context, async () => {
     found = await deps.connector.find(nqn, context) ?? found;
     return sizeForUser() < requiredBytes ? undefined : found;
   }, growthMs);
   if (grown !== undefined) return grown;
   throw new VolumeError(
-    layer === undefined ? "precondition" : "unavailable",
+    map === "multipath" ? "unavailable" : "precondition",
     `Cannot expand the volume because its device keeps its size: volume=${volumeId} size=${sizeForUser()} ` +
       `wanted=${requiredBytes}; it grows when the router exports it anew: end the pods that use it, and start them again`,
   );

@@ -95,8 +95,8 @@ export const promiseBugs: readonly PromiseBug[] = [
     bug: {
       title: "a connection that was there counts as one with checksums",
       file: "src/node/stage/stage.ts",
-      from: "wasConnected && stagingState.device === undefined && stagingState.digests !== undefined",
-      to: "wasConnected && stagingState.device !== undefined && stagingState.digests !== undefined",
+      from: "wasConnected && stagingState.device === undefined && stagingState.connection.digests?.length",
+      to: "wasConnected && stagingState.device !== undefined && stagingState.connection.digests?.length",
     },
     test: "src/node/stage/digests_test.ts",
   },
@@ -288,7 +288,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     bug: {
       title: "a node that is killed does not know whether it had begun a file system",
       file: "src/node/stage/stage_device.ts",
-      from: `  if (stagingState.mkfs === "started") await refuseWhileBusy(deps, device, context);\n`,
+      from: `  if (stagingState.filesystem === "started") await refuseWhileBusy(deps, device, context);\n`,
       to: "",
     },
     test: "src/node/stage/stage_interrupted_test.ts",

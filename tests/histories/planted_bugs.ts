@@ -157,7 +157,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a node forgets with its unstage that the volume was used",
     file: "src/volume/model/filesystem/content.ts",
-    from: `return mayFormat !== false && (everMounted || mkfs !== "none" || luks !== "none");`,
+    from: `return mayFormat && (used || filesystem !== "none" || header !== "none");`,
     to: "return false;",
   },
   {
@@ -194,7 +194,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     title: "a node does not record that it begins a file system",
     file: "src/node/stage/stage_device.ts",
     from:
-      'const started = await staging.deps.stagingStore.write({ ...stagingState, mkfs: "started", begunOn });',
+      'const started = await staging.deps.stagingStore.write({ ...stagingState, filesystem: "started", begunOn });',
     to: "const started = stagingState;",
   },
   {

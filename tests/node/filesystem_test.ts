@@ -261,10 +261,10 @@ for (const capability of [ext4, xfs]) {
     await Deno.truncate(volume.image, 0);
     await Deno.truncate(volume.image, Number(volumeBytes));
     await writeAt(volume.image, 500_000n);
-    const state = { ...started, mkfs: "started", everMounted: false, rootOpened: false, staged: false };
+    const state = { ...started, filesystem: "started", used: false, rootOpened: false, staged: false };
     await Deno.writeTextFile(stagingState, JSON.stringify({ ...state, published: [] }));
     await node.stage(volume, { capability });
-    assert.equal(JSON.parse(await Deno.readTextFile(stagingState)).mkfs, "done");
+    assert.equal(JSON.parse(await Deno.readTextFile(stagingState)).filesystem, "done");
     await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "works");
     await node.unstage(volume);
   });
@@ -277,7 +277,7 @@ for (const capability of [ext4, xfs]) {
     await node.unstage(volume);
     const uuid = () => run("blkid", "-p", "-o", "value", "-s", "UUID", volume.image);
     const before = await uuid();
-    const state = { ...started, mkfs: "started", everMounted: false, rootOpened: false, staged: false };
+    const state = { ...started, filesystem: "started", used: false, rootOpened: false, staged: false };
     await Deno.writeTextFile(stagingState, JSON.stringify(state));
     await node.stage(volume, { capability });
     assert.equal(await uuid(), before);

@@ -180,7 +180,7 @@ nodeTest(
     await node.unstage(volume);
     // Before its log is replayed, a file system that a crash has left is inconsistent, too.
     await run("debugfs", "-w", "-R", "sif /data links_count 2", volume.image);
-    const begun = { mkfs: "started", everMounted: false, rootOpened: false, staged: false };
+    const begun = { filesystem: "started", used: false, rootOpened: false, staged: false };
     await Deno.writeTextFile(path, JSON.stringify({ ...state, ...begun }));
     await node.stage(volume);
     assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");

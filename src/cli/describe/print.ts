@@ -47,8 +47,8 @@ export function formatVolume(volume: DescribedVolume): string[] {
   ];
 }
 
-function kindOf({ kind, luks, readOnly }: StagingState): string {
-  return [kind, ...luks === undefined ? [] : ["encrypted"], readOnly ? "read-only" : "read-write"].join(", ");
+function kindOf({ kind, map, readOnly }: StagingState): string {
+  return [kind, ...map === "crypt" ? ["encrypted"] : [], readOnly ? "read-only" : "read-write"].join(", ");
 }
 
 /** All volumes of a node as an aligned table. */

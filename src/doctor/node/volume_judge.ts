@@ -77,10 +77,10 @@ function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): r
     ...refusesWrites
       ? [warning("WritesRefused", "the kernel refuses writes to its device, and the volume is not read-only")]
       : [],
-    ...stagingState.luks === "started"
+    ...stagingState.header === "started"
       ? [warning("HeaderUnfinished", "writing its encryption header began and did not finish")]
       : [],
-    ...stagingState.mkfs === "started"
+    ...stagingState.filesystem === "started"
       ? [warning("MkfsUnfinished", "mkfs on its device began and did not finish")]
       : [],
   ];

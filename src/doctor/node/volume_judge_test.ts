@@ -68,7 +68,11 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
     /^problem FilesystemReadOnly .*dmesg/,
   ],
   ["a staging that did not end", (node) => node.setStagingState({ staged: false }), /^problem NotStaged/],
-  ["an unfinished mkfs", (node) => node.setStagingState({ mkfs: "started" }), /^warning MkfsUnfinished/],
+  [
+    "an unfinished mkfs",
+    (node) => node.setStagingState({ filesystem: "started" }),
+    /^warning MkfsUnfinished/,
+  ],
   ["another epoch", (node) => node.setStagingState({ nqn: `${nqn}0` }), /^problem OtherEpoch .*nqn=nqn/],
   [
     "no state file",

@@ -1,4 +1,10 @@
-import { isEncryptionUuid, isOwnMapUuid, mapName, nqnOfMapUuid } from "../../volume/model/device_layer.ts";
+import {
+  isEncryptionUuid,
+  isOwnMapUuid,
+  type MapKind,
+  mapName,
+  nqnOfMapUuid,
+} from "../../volume/model/device_layer.ts";
 import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
@@ -8,8 +14,7 @@ import type { NodeDeps } from "../deps.ts";
 
 /** The map between a volume's namespace and its users. */
 export interface VolumeMap extends DeviceMap {
-  /** `multipath` lets I/O wait while the namespace is away, `crypt` encrypts. */
-  readonly kind: "multipath" | "crypt";
+  readonly kind: MapKind;
   /** The export that it is of; undefined for a `crypt`, which is of the volume in every epoch. */
   readonly nqn: string | undefined;
 }

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
+import type { MapKind } from "../../volume/model/device_layer.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { inUse } from "../../volume/model/host/device_user.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { keepersOf } from "../../volume/rules/host/device_users.ts";
@@ -16,12 +16,6 @@ import {
   readChain,
   type VolumeMap,
 } from "./chain.ts";
-
-/** The kind of map that the volume has by its record; undefined for none. */
-export function mapKindOf({ layer, luks }: StagingState): VolumeMap["kind"] | undefined {
-  if (luks !== undefined) return "crypt";
-  return layer === undefined ? undefined : "multipath";
-}
 
 /**
  * Proves that the map of a proven namespace is active, on that alone, and a `crypt` that it encrypts as this driver does: from
@@ -69,7 +63,7 @@ export async function assertEncrypts(deps: NodeDeps, volumeId: string, context: 
  */
 export async function growMap(
   deps: NodeDeps,
-  kind: VolumeMap["kind"] | undefined,
+  kind: MapKind | undefined,
   below: ProvenDevice,
   context: CallContext,
 ): Promise<ProvenDevice> {

@@ -49,11 +49,11 @@ export async function proveNamespace(
 async function proveLeast(
   deps: NodeDeps,
   found: FoundDevice,
-  { nqn, device, layer }: StagingState,
+  { nqn, device, map }: StagingState,
   sizeBytes: bigint,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  if (layer !== undefined && device !== undefined) assertNotRenewed(found, device);
+  if (map === "multipath" && device !== undefined) assertNotRenewed(found, device);
   return await prove(deps, found, { nqn, sizeBytes, uniqueId: device?.uniqueId }, context);
 }
 

@@ -66,7 +66,7 @@ Deno.test("a volume that any call has named since is not forgotten", async () =>
 
 Deno.test("what is known of an unfinished file system stays when a kubelet has forgotten its volume: its next stage may come late", async () => {
   const { node, after } = await forgotten(ext4);
-  node.setStagingState({ staged: false, mkfs: "started" });
+  node.setStagingState({ staged: false, filesystem: "started" });
   await after(11);
   assert.deepEqual([node.device.connected, node.stagingState, node.known?.filesystem], [
     false,

@@ -7,7 +7,7 @@ import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { findMap, findOwnMap, nodeOf, othersBelow, readChain } from "../chain/chain.ts";
-import { mapKindOf, removeOwnMap } from "../chain/map.ts";
+import { removeOwnMap } from "../chain/map.ts";
 import type { NodeDeps } from "../deps.ts";
 import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
 import { endLivingFilesystem } from "./living_filesystem.ts";
@@ -209,7 +209,7 @@ async function usersOfAll(
 ): Promise<readonly DeviceUser[]> {
   const users: DeviceUser[] = [];
   for (const device of found) users.push(...await usersOf(deps, device, "open", context));
-  if (stagingState === undefined || mapKindOf(stagingState) !== undefined) {
+  if (stagingState === undefined || stagingState.map !== undefined) {
     for (const nqn of nqns) users.push(...await othersBelow(deps, nqn, found, context));
   }
   return withoutSpared(deps, users);

@@ -59,7 +59,7 @@ for (const kind of ["ext4", "block"] as const) {
         afterKill(node);
         await stage(node, capability);
         assert.equal(node.device.luks!.inner.content, content[kind], step);
-        assert.equal(node.stagingState!.luks, "done", step);
+        assert.equal(node.stagingState!.header, "done", step);
         await endsWell(node, step);
       },
       "crashes",

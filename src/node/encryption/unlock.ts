@@ -50,13 +50,13 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   await assertUsable(unlocking, stagingState);
   const map = await findMap(deps, volumeId);
   const there = map?.kind === "crypt" ? map : undefined;
-  const isUsable = there !== undefined && isOn(there, below) && stagingState.luks !== "started" &&
+  const isUsable = there !== undefined && isOn(there, below) && stagingState.header !== "started" &&
     await isOwn(unlocking, there);
   if (isUsable) {
     const device = await growMap(deps, "crypt", below, context);
     // One that was opened by hand takes no writes.
     const isStuck = !wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(device) === true;
-    if (!isStuck) return { device, stagingState: { ...stagingState, luks: "done" } };
+    if (!isStuck) return { device, stagingState: { ...stagingState, header: "done" } };
   }
   if (there !== undefined) await dropStale(unlocking, stagingState, there);
   const { release } = await holdProven(deps, below, undo, context);
@@ -72,10 +72,10 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   context.signal.throwIfAborted();
   const { begunOn: _begunOn, ...rest } = stagingState;
   // What is unfinished beyond a header that is known is a file system.
-  const done = { ...(stagingState.luks === "done" ? stagingState : rest), luks: "done" as const };
+  const done = { ...(stagingState.header === "done" ? stagingState : rest), header: "done" as const };
   if (header !== "known") await completeHeader(unlocking, done, device);
   // A label that was written by half is in one copy of the header only.
-  else if (stagingState.luks === "started" && !opensReadOnly(unlocking, stagingState)) {
+  else if (stagingState.header === "started" && !opensReadOnly(unlocking, stagingState)) {
     await deps.encryption!.complete(below, context);
   }
   await release();
@@ -131,8 +131,8 @@ async function decideHeader(
   stagingState: StagingState,
 ): Promise<"new" | "again" | "known"> {
   const { deps, publish, below, sameDevice, context } = unlocking;
-  const { volumeId, luks = "none", readOnly, everMounted, epoch } = stagingState;
-  if (luks === "started") await refuseWhileBusy(deps, below, context);
+  const { volumeId, header, readOnly, used, epoch } = stagingState;
+  if (header === "started") await refuseWhileBusy(deps, below, context);
   const probe = await probeDevice(deps, below, context);
   const label = probe.signature.state === "found" ? probe.signature.label : undefined;
   const isUnfinished = label === unfinishedLabel;
@@ -146,9 +146,9 @@ async function decideHeader(
     readOnly,
     sizeMatches: below.sizeBytes === publish.sizeBytes,
     probe: onlyOwn(probe),
-    mkfs: isUnfinished ? "started" : luks,
+    mkfs: isUnfinished ? "started" : header,
     sameDevice,
-    everMounted: everMounted && !isUnfinished,
+    everMounted: used && !isUnfinished,
     complete: label === headerLabel,
   });
   switch (decision.action) {
@@ -181,7 +181,7 @@ async function writeHeader(
   await refuseWhileBusy(deps, below, context);
   const { deviceNumber, uniqueId, sizeBytes } = below;
   const begunOn = { deviceNumber, uniqueId, sizeBytes };
-  await deps.stagingStore.write({ ...stagingState, luks: "started", begunOn });
+  await deps.stagingStore.write({ ...stagingState, header: "started", begunOn });
   if (again) await deps.filesystems.eraseEnds(await proveAgain(deps, below, context), context);
   const passphrase = passphrases.next ?? passphrases.current;
   const { keyCost } = parameters.encryption;

@@ -62,7 +62,7 @@ Deno.test("an encrypted volume gets a header once, is used through its mapping, 
   assert.deepEqual([luks!.label, luks!.keys, luks!.inner.content], ["rds-csi", [passphrase], "ext4"]);
   const [mount] = node.table;
   assert.equal(mount!.deviceNumber, "253:40");
-  const { device, luks: state, staged } = node.stagingState!;
+  const { device, header: state, staged } = node.stagingState!;
   assert.deepEqual([device!.deviceNumber, device!.sizeBytes], ["253:40", sizeBytes - header]);
   assert.deepEqual([state, staged], ["done", true]);
   await node.publish({ publishContext: encrypted() });
@@ -178,7 +178,7 @@ Deno.test("a header is not written again once it was complete, whatever the reco
   await node.unstage();
   node.device.luks!.inner.content = "garbage"; // What a pod of another node has written meanwhile.
   await stage(node, { capability: block });
-  node.setStagingState({ luks: "started", staged: false });
+  node.setStagingState({ header: "started", staged: false });
   await stage(node, { capability: block });
   assert.equal(node.device.luks!.inner.content, "garbage");
   assert.equal(commands(node).filter((command) => command === "luksFormat").length, 1);
@@ -348,7 +348,7 @@ Deno.test("other mount options of an encrypted volume are refused while a pod ha
   node.mapper.maps.clear();
   node.showDevices();
   await stage(node, edited, { mayFormat: "false" });
-  assert.deepEqual([isOpen(node), node.table.length, node.stagingState?.luks], [true, 1, "done"]);
+  assert.deepEqual([isOpen(node), node.table.length, node.stagingState?.header], [true, 1, "done"]);
 });
 
 Deno.test("an unstage without a state file closes the mapping, and refuses while it is mounted", async () => {
@@ -437,7 +437,7 @@ Deno.test("an encrypted volume has no device layer, whatever the node's setting 
   const node = new FakeNode();
   Object.assign(node.deps.settings, { deviceLayer: "multipath" });
   await stage(node);
-  assert.equal(node.stagingState!.layer, undefined);
+  assert.equal(node.stagingState!.map, "crypt");
   assert.equal(node.mapper.maps.size, 1);
 });
 

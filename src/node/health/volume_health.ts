@@ -7,7 +7,7 @@ import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging_state.ts";
 import { proveStaged } from "../connections/device.ts";
 import { othersBelow, readChain } from "../chain/chain.ts";
-import { assertEncrypts, mapKindOf } from "../chain/map.ts";
+import { assertEncrypts } from "../chain/map.ts";
 import { mountsAt } from "../mount_table.ts";
 import { filesystemStats } from "./stats.ts";
 import { withDeadline } from "../../async/deadline.ts";
@@ -114,9 +114,7 @@ async function layersOf(
   context: CallContext,
 ): Promise<readonly string[]> {
   const users = await deps.devices.layers([device, ...await deps.devices.partitions(device)]);
-  const below = mapKindOf(stagingState) !== undefined
-    ? await othersBelow(deps, device.nqn, [device], context)
-    : [];
+  const below = stagingState.map !== undefined ? await othersBelow(deps, device.nqn, [device], context) : [];
   return [...users, ...below].map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
 }
 
@@ -128,10 +126,10 @@ async function mismatchOf(
 ): Promise<string | undefined> {
   try {
     await proveStaged(deps, device, stagingState, context);
-    if (stagingState.luks !== undefined) await assertEncrypts(deps, stagingState.volumeId, context);
+    if (stagingState.map === "crypt") await assertEncrypts(deps, stagingState.volumeId, context);
     return undefined;
   } catch (error) {
-    const isNotYetProven = stagingState.layer !== undefined && VolumeError.is(error, "unavailable");
+    const isNotYetProven = stagingState.map === "multipath" && VolumeError.is(error, "unavailable");
     if (isNotYetProven || VolumeError.is(error, "identity-mismatch")) return error.message;
     throw error;
   }

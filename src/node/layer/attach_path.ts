@@ -73,7 +73,7 @@ async function assertSameContent(
   below: ProvenDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, kind, everMounted, filesystemUuid } = stagingState;
+  const { volumeId, kind, used, filesystemUuid } = stagingState;
   if (!wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(below) === true) {
     throw new VolumeError(
       "unavailable",
@@ -87,7 +87,7 @@ async function assertSameContent(
         `expected size>=${map.sizeBytes} found size=${below.sizeBytes}`,
     );
   }
-  if (kind === "block" || !everMounted) return;
+  if (kind === "block" || !used) return;
   // The map has kept the device open since before the file system was made, so earlier reads may be stale.
   await deps.devices.forgetReads(below, context);
   const probed = await deps.filesystems.probe(below, context);

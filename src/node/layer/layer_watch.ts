@@ -199,7 +199,7 @@ export class LayerWatch {
       this.#say(map, "its device is back; retrying the interrupted step");
     } else this.#say(map, restored.why);
     if (restored.state === "ended") this.#waitsNoMore(map.uuid);
-    else if (this.#isOverdue(map, stagingState.layer!)) await this.#giveUp(map, context);
+    else if (this.#isOverdue(map, stagingState.connection)) await this.#giveUp(map, context);
   }
 
   /**
@@ -232,8 +232,8 @@ export class LayerWatch {
     const { clock } = this.#options.deps;
     try {
       await withDeadline(clock, whole, giveUpMs, `give up the map ${map.name}`, async (context) => {
-        const { layer = {} } = await this.#stateOf(map) ?? {};
-        if (this.#isOverdue(map, layer)) await this.#giveUp(map, context);
+        const { connection = {} } = await this.#stateOf(map) ?? {};
+        if (this.#isOverdue(map, connection)) await this.#giveUp(map, context);
       });
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#say(map, messageOf(error));
@@ -274,7 +274,7 @@ export class LayerWatch {
     const nqn = nqnOfMapUuid(uuid, nqnPrefix);
     const name = parseExportNqn(nqn, nqnPrefix);
     const state = name && await this.#options.deps.stagingStore.findUndamaged(name.volumeId);
-    return state?.nqn === nqn && state.layer !== undefined ? state : undefined;
+    return state?.nqn === nqn && state.map === "multipath" ? state : undefined;
   }
 
   /** Records the device that replaced the earlier one; returns false while a call holds the lock. */
@@ -318,7 +318,7 @@ export class LayerWatch {
 
   #isOverdue(
     { uuid }: DeviceMap,
-    { ctrlLossTmo = defaultCtrlLossTmo }: Partial<ConnectionSettings>,
+    { ctrlLossTmo = defaultCtrlLossTmo }: ConnectionSettings,
   ): boolean {
     const sinceMs = this.#troubles.get(uuid)?.sinceMs ?? Infinity;
     return ctrlLossTmo >= 0 && this.#options.deps.clock.monotonicMs() - sinceMs >= ctrlLossTmo * 1000;

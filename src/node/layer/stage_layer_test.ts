@@ -17,6 +17,8 @@ import {
 } from "../../../tests/fakes/node_deps.ts";
 
 const name = "rds-csi-pvc-1";
+/** How a connection is made below a map, unless the StorageClass says otherwise. */
+const waiting = { reconnectDelay: 2, fastIoFailTmo: 1, digests: [] };
 const layered = { volumeContext: { deviceLayer: "multipath" } };
 
 /** A reboot of the router makes the volume another device of the same export. */
@@ -51,7 +53,8 @@ Deno.test("stage() makes the map before the file system, mounts the map, and say
   assert.equal(node.table[0]!.deviceNumber, "253:0");
   assert.equal(node.stagingState!.device!.deviceNumber, "253:0");
   assert.equal(node.stagingState!.device!.uniqueId, "a".repeat(32));
-  assert.deepEqual(node.stagingState!.layer, { reconnectDelay: 2, fastIoFailTmo: 1 });
+  const { map, connection } = node.stagingState!;
+  assert.deepEqual([map, connection], ["multipath", waiting]);
 });
 
 Deno.test("stage() keeps in the state file what the connection was made with", async () => {
@@ -59,7 +62,10 @@ Deno.test("stage() keeps in the state file what the connection was made with", a
   await node.stage({
     volumeContext: { deviceLayer: "multipath", ctrlLossTmo: "600", reconnectDelay: "3", fastIoFailTmo: "2" },
   });
-  assert.deepEqual(node.stagingState!.layer, { ctrlLossTmo: 600, reconnectDelay: 3, fastIoFailTmo: 2 });
+  assert.deepEqual(node.stagingState!.connection, {
+    ...{ ctrlLossTmo: 600, reconnectDelay: 3, fastIoFailTmo: 2 },
+    digests: [],
+  });
 });
 
 Deno.test("a volume keeps its map when it is begun anew with other mount options, and gets one that it now needs", async () => {
@@ -69,7 +75,7 @@ Deno.test("a volume keeps its map when it is begun anew with other mount options
     await node.stage(anew, layer === undefined ? {} : { layer });
     assert.equal(node.mapper.maps.size, 1);
     assert.match(node.table[0]!.deviceNumber, /^253:/);
-    assert.deepEqual(node.stagingState!.layer, { reconnectDelay: 2, fastIoFailTmo: 1 });
+    assert.deepEqual(node.stagingState!.connection, waiting);
   }
   const node = new FakeNode();
   await node.stage();
@@ -98,7 +104,7 @@ Deno.test("stage() continues without a map for auto where the kernel has none, a
   await rejectsWith(node.stage(layered), "precondition", /no dm-multipath/);
   assert.equal(node.stagingState, undefined);
   await node.stage({ volumeContext: { deviceLayer: "auto" } });
-  assert.equal(node.stagingState!.layer, undefined);
+  assert.equal(node.stagingState!.map, undefined);
   assert.equal(node.table[0]!.deviceNumber, "7:3");
 });
 
@@ -155,7 +161,7 @@ Deno.test("a volume that was staged without a map stays so until it is unstaged"
   await node.stage();
   await node.stage(layered);
   assert.equal(node.mapper.maps.size, 0);
-  assert.equal(node.stagingState!.layer, undefined);
+  assert.equal(node.stagingState!.map, undefined);
   await node.publish();
   await node.unpublish();
   await node.unstage();
@@ -388,7 +394,7 @@ Deno.test("a volume keeps its map after its StorageClass changed to none and the
   node.showDevices();
   await node.stage({ capability: block, volumeContext: { deviceLayer: "none" } });
   assert.equal(node.mapper.write(name), "done");
-  assert.notEqual(node.stagingState!.layer, undefined);
+  assert.equal(node.stagingState!.map, "multipath");
 });
 
 Deno.test("a stage that fails at any step is undone, map and connection", async () => {
@@ -396,7 +402,7 @@ Deno.test("a stage that fails at any step is undone, map and connection", async 
     () => Promise.resolve(new FakeNode()),
     (node) => node.stage(layered),
     async (node, step) => {
-      if (node.stagingState?.mkfs === "none" || node.stagingState === undefined) nothingLeft(node);
+      if (node.stagingState?.filesystem === "none" || node.stagingState === undefined) nothingLeft(node);
       await node.stage(layered);
       assert.equal(node.table[0]!.deviceNumber.split(":")[0], "253", step);
       assert.equal(node.mapper.write(name), "done", step);

@@ -66,7 +66,7 @@ async function publish(deps: NodeDeps, request: PublishRequest, context: CallCon
   const mounted = mountsAt(table, mountPoint);
   await assertTargetFits(deps, mounted, stagingState, device, live, target, context);
   // A file system was used with its mount; a raw device is, from its first bind on.
-  const planned = withPublished({ ...stagingState, everMounted: true, published: live }, target);
+  const planned = withPublished({ ...stagingState, used: true, published: live }, target);
   const isAt = async (undoing: CallContext) => {
     const top = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
     return top !== undefined && await isThisVolume(deps, top, stagingState, device, undoing);

@@ -10,7 +10,7 @@ Deno.test("stage() connects with the requested checksums, and records them first
   const { connect } = node.deps.connector;
   const asked: unknown[] = [];
   node.deps.connector.connect = (target, context) => {
-    asked.push([target.digests, node.stagingState?.digests]);
+    asked.push([target.digests, node.stagingState?.connection.digests]);
     return connect(target, context);
   };
   await node.stage(digested);
@@ -18,7 +18,7 @@ Deno.test("stage() connects with the requested checksums, and records them first
   assert.deepEqual(asked, [[["data"], ["data"]], [["data"], ["data"]]]);
   await node.unstage();
   await node.stage();
-  assert.deepEqual(asked.at(-1), [[], undefined]);
+  assert.deepEqual(asked.at(-1), [[], []]);
 });
 
 Deno.test("stage() connects anew for other checksums than those it is connected with, unless a pod has it", async () => {

@@ -47,8 +47,9 @@ export async function dropOlder(
     const { addresses, port } = publish;
     const same = { ...stagingState, mayFormat: isAllowed(stagingState, wanted), addresses, port };
     if (connected.includes(publish.nqn) || isSameLayer(same, wanted)) return same;
-    const { layer: _layer, ...rest } = same;
-    return await stagingStore.write(wanted.layer === undefined ? rest : { ...rest, layer: wanted.layer });
+    const { map: _map, ...rest } = same;
+    const { map, connection } = wanted;
+    return await stagingStore.write({ ...rest, ...map === undefined ? {} : { map }, connection });
   }
   // After a reboot of the node only the record is left.
   const targetPaths = stagingState.published.map(({ targetPath }) => targetPath);
@@ -87,8 +88,8 @@ async function takeDownUnused(
   }
 }
 
-function isSameLayer({ layer: one }: StagingState, { layer: other }: StagingState): boolean {
-  return JSON.stringify(one) === JSON.stringify(other);
+function isSameLayer(one: StagingState, other: StagingState): boolean {
+  return one.map === other.map && JSON.stringify(one.connection) === JSON.stringify(other.connection);
 }
 
 /** Takes down what an earlier stage of the epoch has left that ended halfway, so that no pod has it, and ends its record. */

@@ -203,7 +203,13 @@ Deno.test("stage() refuses while what is known of the volume is damaged and a fo
 Deno.test("beyond the limit of files those that were written first go, and a line says so", async () => {
   const node = new FakeNode();
   const store = new KnownStore({ ...node.deps, ...node.deps.settings }, { maxFiles: 4, spareFiles: 2 });
-  const content = { epoch: "1-0a0b0c0d", filesystem: "done", rootOpened: true, used: true } as const;
+  const content = {
+    epoch: "1-0a0b0c0d",
+    header: "none",
+    filesystem: "done",
+    rootOpened: true,
+    used: true,
+  } as const;
   for (let number = 1; number <= 4; number++) {
     await store.keep({ volumeId: `pvc-${number}`, ...content });
     await node.clock.advance(1000);

@@ -48,9 +48,9 @@ export async function assertRenewable(
   found: FoundDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, luks, begunOn, namespaceBytes, published } = stagingState;
+  const { volumeId, header, begunOn, namespaceBytes, published } = stagingState;
   const device = seenDevice(stagingState);
-  const foundBytes = usableBytes(found.sizeBytes, luks === "done");
+  const foundBytes = usableBytes(found.sizeBytes, header === "done");
   // It may have grown while this node was down; on what was begun here it must not.
   const mayHaveGrown = begunOn === undefined && device !== undefined;
   const isAsLarge = foundBytes === device?.sizeBytes || found.sizeBytes === namespaceBytes;

@@ -4,14 +4,11 @@ import { parseMkfsOptions, withoutPanic } from "../../volume/model/filesystem/mk
 import { fromLegacyContext, nodeForms } from "../../volume/model/parameters.ts";
 import { type ContextValues, wrongContextValue } from "../../volume/model/publish_context.ts";
 import type { KeyCost } from "../../volume/ports/encryption.ts";
-import type { Target } from "../../volume/ports/node_ports.ts";
+import type { ConnectionSettings } from "../../volume/model/staging_state.ts";
 
 /** What the StorageClass passes to the node. */
 export interface NodeParameters {
-  readonly connection: Pick<
-    Target,
-    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo" | "digests"
-  >;
+  readonly connection: ConnectionSettings;
   /** Undefined where the StorageClass says nothing about it. */
   readonly deviceLayer: DeviceLayer | undefined;
   readonly encryption: {

@@ -3,11 +3,17 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { withContent } from "../../volume/model/filesystem/content.ts";
-import { seenDevice, type StagingState, withUniqueId } from "../../volume/model/staging_state.ts";
+import {
+  type ConnectionSettings,
+  seenDevice,
+  type StagingState,
+  withUniqueId,
+} from "../../volume/model/staging_state.ts";
 import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { holdProven, prove } from "../connections/device.ts";
+import { targetOf } from "../connections/target.ts";
 import { findMultipath, type VolumeMap } from "../chain/chain.ts";
 import { growMap, removeOwnMap } from "../chain/map.ts";
 import { attachPath } from "../layer/attach_path.ts";
@@ -143,17 +149,16 @@ async function withLayer(
   { connection, deviceLayer }: NodeParameters,
   context: CallContext,
 ): Promise<StagingState> {
-  const { volumeId, nqn, luks } = stagingState;
+  const { volumeId, nqn, map } = stagingState;
   // Writes to an encrypted volume do not wait: a mapping has the name of the map.
-  if (luks !== undefined) return stagingState;
+  if (map === "crypt") return stagingState;
   if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;
   // A volume that is connected is used as it is, with a map or without.
   const isKnown = (await deps.stagingStore.find(volumeId))?.nqn === nqn;
   if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return stagingState;
   if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return stagingState;
-  const { digests: _digests, ...layer } = connection;
-  const { reconnectDelay = layerReconnectDelay, fastIoFailTmo = layerFastIoFailTmo } = layer;
-  return { ...stagingState, layer: { ...layer, reconnectDelay, fastIoFailTmo } };
+  const { reconnectDelay = layerReconnectDelay, fastIoFailTmo = layerFastIoFailTmo } = connection;
+  return { ...stagingState, map: "multipath", connection: { ...connection, reconnectDelay, fastIoFailTmo } };
 }
 
 /**
@@ -183,8 +188,8 @@ function assertThisMachine(
  *
  * @throws {VolumeError} precondition when the volume needs a layer and has none
  */
-function assertLayered({ needsLayer }: PublishContext, { volumeId, layer }: StagingState): void {
-  if (!needsLayer || layer !== undefined) return;
+function assertLayered({ needsLayer }: PublishContext, { volumeId, map }: StagingState): void {
+  if (!needsLayer || map === "multipath") return;
   throw new VolumeError(
     "precondition",
     `Cannot stage the volume because it is staged without its device layer: volume=${volumeId}; delete the pods of this ` +
@@ -195,10 +200,9 @@ function assertLayered({ needsLayer }: PublishContext, { volumeId, layer }: Stag
 function newStagingState(
   request: StageRequest,
   publish: PublishContext,
-  { digests = [], ...connection }: NodeParameters["connection"],
+  connection: ConnectionSettings,
 ): StagingState {
   const { readOnly, flags } = parseMountFlags(request.mountFlags);
-  const isDefault = Object.values(connection).every((value) => value === undefined);
   return {
     volumeId: request.volumeId,
     nqn: publish.nqn,
@@ -206,17 +210,17 @@ function newStagingState(
     mayFormat: publish.mayFormat,
     addresses: publish.addresses,
     port: publish.port,
-    ...digests.length === 0 ? {} : { digests },
-    ...isDefault ? {} : { connection },
-    ...publish.encrypted ? { luks: "none" as const } : {},
+    connection,
+    ...publish.encrypted ? { map: "crypt" } : {},
     kind: kindName(request.capability),
     readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
     mountFlags: flags,
     stagingPath: request.stagingPath,
     namespaceBytes: publish.sizeBytes,
     device: undefined,
-    mkfs: "none",
-    everMounted: false,
+    header: "none",
+    filesystem: "none",
+    used: false,
     mountedAs: undefined,
     rootOpened: false,
     staged: false,
@@ -291,13 +295,13 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
  *   `sameDevice` says whether it is the one on which something was begun
  */
 async function connect(
-  { deps, publish, parameters, undo, context }: Staging,
+  { deps, publish, undo, context }: Staging,
   stagingState: StagingState,
 ): Promise<ConnectedDevice> {
   const { connector } = deps;
-  const { nqn, addresses, port } = publish;
+  const { nqn } = publish;
   let wasConnected = (await connector.connected(context)).includes(nqn);
-  if (wasConnected && stagingState.device === undefined && stagingState.digests !== undefined) {
+  if (wasConnected && stagingState.device === undefined && stagingState.connection.digests?.length) {
     await disconnectUnrecorded(deps, nqn, context);
     wasConnected = false;
   }
@@ -307,15 +311,7 @@ async function connect(
   }
   let missing: readonly MissingPath[];
   try {
-    const target = {
-      nqn,
-      addresses,
-      port,
-      sizeBytes: publish.sizeBytes,
-      ...parameters.connection,
-      ...stagingState.layer,
-    };
-    missing = await connector.connect(target, context);
+    missing = await connector.connect(targetOf(stagingState), context);
     if (!wasConnected) deps.events.occurred({ kind: "connected", outcome: "ok" });
   } catch (error) {
     deps.events.occurred({ kind: "connected", outcome: "failed" });
@@ -328,7 +324,7 @@ async function connect(
   if (renewed) await assertRenewable(deps, stagingState, found, context);
   const uniqueId = renewed ? found.uniqueId : seenDevice(stagingState)?.uniqueId;
   const below = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
-  const first = stagingState.layer === undefined
+  const first = stagingState.map !== "multipath"
     ? below
     : await putMap({ deps, undo, context }, stagingState, below);
   return { below: first, uniqueId, renewed, lacksPath: missing.length > 0 };

@@ -125,13 +125,13 @@ async function stageFilesystem(
     current = await prepareFilesystem(staging, current, filesystem);
     await mount(staging, current, filesystem);
   }
-  if (current.mkfs === "done" && !current.rootOpened) {
+  if (current.filesystem === "done" && !current.rootOpened) {
     await deps.paths.setMode(current.stagingPath, newRootMode);
     // This is written at the end of staging. A driver that is killed before has handed the volume to no pod, and may
     // repeat the step.
     current = { ...current, rootOpened: true };
   }
-  const isNew = stagingState.mkfs === "none" && current.mkfs === "done"; // A new file system fills its device already.
+  const isNew = stagingState.filesystem === "none" && current.filesystem === "done"; // A new file system fills its device already.
   return current.readOnly || isNew ? current : await grow(staging, current, filesystem);
 }
 
@@ -267,18 +267,18 @@ async function prepareFilesystem(
 ): Promise<StagingState> {
   const { deps, publish, parameters, context, device, sameDevice } = staging;
   // A probe during a mkfs shows nothing about its result.
-  if (stagingState.mkfs === "started") await refuseWhileBusy(deps, device, context);
+  if (stagingState.filesystem === "started") await refuseWhileBusy(deps, device, context);
   // The log's state is read before anything passes through the kernel's cache: cached blocks would hide what another
   // node replays afterwards.
   const log = stagingState.readOnly
     ? await deps.filesystems.logState(device, filesystem, context)
     : undefined;
   using early = readEarly(staging, stagingState);
-  const probed = await probeDevice(deps, device, context, { onlyEnds: stagingState.luks !== undefined });
+  const probed = await probeDevice(deps, device, context, { onlyEnds: stagingState.map === "crypt" });
   const signature = await judged(staging, probed.signature, filesystem);
   const uuid = signature.state === "found" ? signature.uuid : undefined;
   if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);
-  const mayBeUnfinished = stagingState.mkfs === "started" && signature.state === "found" &&
+  const mayBeUnfinished = stagingState.filesystem === "started" && signature.state === "found" &&
     signature.type === filesystem;
   const decision = decideFormat({
     volumeId: stagingState.volumeId,
@@ -288,11 +288,11 @@ async function prepareFilesystem(
     claim: publish.claim,
     sameEpoch: stagingState.epoch === publish.epoch,
     readOnly: stagingState.readOnly,
-    sizeMatches: device.sizeBytes === usableBytes(publish.sizeBytes, stagingState.luks !== undefined),
+    sizeMatches: device.sizeBytes === usableBytes(publish.sizeBytes, stagingState.map === "crypt"),
     probe: { ...probed, signature },
-    mkfs: stagingState.mkfs,
+    mkfs: stagingState.filesystem,
     sameDevice,
-    everMounted: stagingState.everMounted,
+    everMounted: stagingState.used,
     complete: mayBeUnfinished && await deps.filesystems.isComplete(device, filesystem, context),
   });
   switch (decision.action) {
@@ -310,7 +310,11 @@ async function prepareFilesystem(
       if (parameters.fsck === "preen" && !stagingState.readOnly) await check(staging, filesystem);
       if (log !== undefined) await settleLog(staging, stagingState, filesystem, log);
       return await staging.deps.stagingStore.write(
-        toBeMounted({ ...stagingState, ...(mayBeUnfinished ? { mkfs: "done" as const } : {}) }, device, uuid),
+        toBeMounted(
+          { ...stagingState, ...(mayBeUnfinished ? { filesystem: "done" as const } : {}) },
+          device,
+          uuid,
+        ),
       );
   }
 }
@@ -356,7 +360,7 @@ function toBeMounted(
   uuid: string | undefined,
 ): StagingState {
   const filesystem = uuid === undefined ? {} : { filesystemUuid: uuid };
-  return { ...stagingState, ...filesystem, everMounted: true, mountedAs: device.deviceNumber };
+  return { ...stagingState, ...filesystem, used: true, mountedAs: device.deviceNumber };
 }
 
 async function format(
@@ -369,17 +373,17 @@ async function format(
   const { filesystems } = deps;
   await refuseWhileBusy(deps, device, context, seenFree);
   const begunOn = stagingState.begunOn ?? stagingState.device!;
-  const started = await staging.deps.stagingStore.write({ ...stagingState, mkfs: "started", begunOn });
+  const started = await staging.deps.stagingStore.write({ ...stagingState, filesystem: "started", begunOn });
   if (again) await filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
   // The steps before can take long, and mkfs goes by the path.
   await filesystems.format(await proveAgain(deps, device, context), filesystem, options, context);
   // This is recorded even if the call was cancelled meanwhile: the file system exists.
   const done = await staging.deps.stagingStore.write(
-    toBeMounted({ ...started, mkfs: "done" }, device, undefined),
+    toBeMounted({ ...started, filesystem: "done" }, device, undefined),
   );
   context.signal.throwIfAborted();
-  if (stagingState.layer === undefined) return done;
+  if (stagingState.map !== "multipath") return done;
   // The UUID identifies a device that replaces this one below the map.
   const { signature } = await filesystems.probe(await proveAgain(deps, device, context), context);
   if (signature.state !== "found" || signature.uuid === undefined) return done;
@@ -410,7 +414,7 @@ async function isSeenFree(
   stagingState: StagingState,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (!publish.mayFormat || stagingState.readOnly || stagingState.mkfs !== "none") return false;
+  if (!publish.mayFormat || stagingState.readOnly || stagingState.filesystem !== "none") return false;
   try {
     return (await deps.devices.openBy([device], { ...context, signal })).length === 0;
   } catch {

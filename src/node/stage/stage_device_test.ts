@@ -50,7 +50,7 @@ Deno.test("stage() grows a file system to its device, unless it has just made it
 Deno.test("stage() grows a file system whose end of mkfs is not recorded: the device may have grown since", async () => {
   const node = new FakeNode();
   await node.stage();
-  node.setStagingState({ mkfs: "started", everMounted: false, rootOpened: false });
+  node.setStagingState({ filesystem: "started", used: false, rootOpened: false });
   node.table = [];
   await node.stage();
   assert.deepEqual(node.operations.filter((operation) => operation === "grow").length, 1);

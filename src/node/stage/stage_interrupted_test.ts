@@ -85,7 +85,7 @@ for (const [at, change] of killed) {
   const what = change === layered ? " over a device layer" : "";
   Deno.test(`stage()${what} that is refused leaves nothing of one that was killed at ${at}, as nobody would unstage it`, async () => {
     const node = await killedAt(at, change);
-    const wasBegun = node.stagingState?.mkfs !== "none";
+    const wasBegun = node.stagingState?.filesystem !== "none";
     node.table = [];
     node.device.content = "btrfs";
     await assert.rejects(node.stage(change), refusal("precondition"));
@@ -173,8 +173,8 @@ Deno.test("stage() begins anew in another way what is finished and unused, also 
   assert.deepEqual(node.stagingState?.mountFlags, ["noatime"]);
   node.device.connected = false;
   await node.stage();
-  const { mountFlags, everMounted, staged } = node.stagingState!;
-  assert.deepEqual([mountFlags, everMounted, staged, node.formats], [[], true, true, []]);
+  const { mountFlags, used, staged } = node.stagingState!;
+  assert.deepEqual([mountFlags, used, staged, node.formats], [[], true, true, []]);
 });
 
 const users: Readonly<Record<string, (node: FakeNode) => unknown>> = {

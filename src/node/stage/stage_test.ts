@@ -388,7 +388,7 @@ Deno.test("stage() of another epoch that fails at any step succeeds when it is t
   await breakEachStep(reexported, (node) => node.stage({}, later), async (node, step) => {
     await node.stage({}, later);
     assert.deepEqual(node.table.map((entry) => entry.deviceNumber), ["7:4"], step);
-    assert.deepEqual([node.device.connected, node.stagingState?.epoch, node.stagingState?.mkfs], [
+    assert.deepEqual([node.device.connected, node.stagingState?.epoch, node.stagingState?.filesystem], [
       false,
       later.epoch,
       "none",

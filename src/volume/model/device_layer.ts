@@ -6,6 +6,9 @@ export const deviceLayers = ["auto", "multipath", "none"] as const;
 /** One of {@linkcode deviceLayers}. */
 export type DeviceLayer = typeof deviceLayers[number];
 
+/** What a map does: `multipath` lets I/O wait while the namespace is away, `crypt` encrypts. */
+export type MapKind = "multipath" | "crypt";
+
 /**
  * How long a controller that was interrupted in the middle of a toggle may take to turn the export on again, in
  * seconds.

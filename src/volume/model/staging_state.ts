@@ -1,9 +1,10 @@
+import type { MapKind } from "./device_layer.ts";
 import { usableBytes } from "./encryption.ts";
 import { VolumeError } from "../errors.ts";
 import type { FilesystemType } from "./capabilities.ts";
 
-/** How far mkfs came, according to the node's state file. */
-export type MkfsState = "none" | "started" | "done";
+/** How far it came that something was made on a device, according to the node's state file. */
+export type MakingState = "none" | "started" | "done";
 
 /** What is remembered of a volume that is to be unstaged, and that its target did not offer at the last read. */
 export interface FenceMemory {
@@ -18,13 +19,15 @@ export interface FenceMemory {
 /** The parts of a connection that carry a checksum: NVMe/TCP Transport Specification, "Digests". */
 export type Digest = "header" | "data";
 
-/** The parameters of a volume's connection, so that it can be made again: as in a StorageClass, in seconds. */
+/** How a volume's connection is made. Times are in seconds, and what is absent is left to the connector. */
 export interface ConnectionSettings {
   readonly ctrlLossTmo?: number;
   readonly reconnectDelay?: number;
   readonly keepAliveTmo?: number;
   readonly nrIoQueues?: number;
   readonly fastIoFailTmo?: number;
+  /** The parts of it that carry a checksum. A target that does not support it refuses; the kernel does not show it. @default {none} */
+  readonly digests?: readonly Digest[];
 }
 
 /** Where and how a staged volume is published. */
@@ -49,15 +52,14 @@ export interface StagingState {
   readonly volumeId: string;
   readonly nqn: string;
   readonly epoch: string;
-  /** Whether any publish context of the epoch allowed a format; absent where that is not known. */
-  readonly mayFormat?: boolean;
+  /** Whether any publish context of the epoch allowed a format. */
+  readonly mayFormat: boolean;
   /** The addresses where the volume is reached. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** The parts of its connection that carry a checksum; absent where none does. The kernel does not show it. */
-  readonly digests?: readonly Digest[];
-  /** The other parameters of its connection; absent where the defaults hold. */
-  readonly connection?: ConnectionSettings;
+  readonly connection: ConnectionSettings;
+  /** The map through which the volume is used, see `DeviceMaps`; absent where its namespace is used directly. */
+  readonly map?: MapKind;
   readonly kind: "block" | FilesystemType;
   readonly readOnly: boolean;
   readonly mountFlags: readonly string[];
@@ -68,22 +70,17 @@ export interface StagingState {
   readonly device: StagedDevice | undefined;
   /** The device on which a header or file system was begun; absent while nothing is unfinished. Its size stays that of then. */
   readonly begunOn?: StagedDevice;
-  readonly mkfs: MkfsState;
-  /** Set before the first mount of its file system, or the first bind of its device. */
-  readonly everMounted: boolean;
+  /** How far the encryption header came, of a volume with a `crypt`. */
+  readonly header: MakingState;
+  readonly filesystem: MakingState;
+  /** Set before the first mount of its file system, or the first bind of its device: from then on a blank device has lost data. */
+  readonly used: boolean;
   /** Device number that was mounted last: a mount that it left behind may be removed. */
   readonly mountedAs: string | undefined;
   /** UUID from blkid of the file system that was mounted last; absent for a newly made one. */
   readonly filesystemUuid?: string;
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
-  /** How far the encryption header came; absent where the volume is not encrypted. */
-  readonly luks?: MkfsState;
-  /**
-   * Set when the volume is used through a map on its device, see `DeviceMaps`; absent where the device is used
-   * directly.
-   */
-  readonly layer?: ConnectionSettings;
   /** Whether staging completed. */
   readonly staged: boolean;
   readonly published: readonly PublishedTarget[];
@@ -186,7 +183,7 @@ function isRecord(shape: Readonly<Record<string, Check>>): Check {
 }
 
 /** Whether it is how far something came that is made on a device. */
-export const isMkfsState = isOneOf("none", "started", "done");
+export const isMakingState = isOneOf("none", "started", "done");
 
 /** Whether it is a {@linkcode StagedDevice} as it is written. */
 export const isStagedDevice = isRecord({
@@ -202,6 +199,7 @@ const isConnection = isRecord({
   keepAliveTmo: isSetting,
   nrIoQueues: isSetting,
   fastIoFailTmo: isSetting,
+  digests: isOptional(isList(isOneOf("header", "data"))),
 });
 
 const checks: Readonly<
@@ -210,11 +208,11 @@ const checks: Readonly<
   volumeId: isText,
   nqn: isText,
   epoch: isText,
-  mayFormat: isOptional(isFlag),
+  mayFormat: isFlag,
   addresses: isList(isText),
   port: (value) => Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536,
-  digests: isOptional(isList(isOneOf("header", "data"))),
-  connection: isOptional(isConnection),
+  connection: isConnection,
+  map: isOptional(isOneOf("multipath", "crypt")),
   kind: isOneOf("block", "ext4", "xfs"),
   readOnly: isFlag,
   mountFlags: isList(isText),
@@ -222,12 +220,11 @@ const checks: Readonly<
   namespaceBytes: isSize,
   device: isOptional(isStagedDevice),
   begunOn: isOptional(isStagedDevice),
-  mkfs: isMkfsState,
-  everMounted: isFlag,
+  header: isMakingState,
+  filesystem: isMakingState,
+  used: isFlag,
   mountedAs: isOptional(isDeviceNumber),
   rootOpened: isFlag,
-  luks: isOptional(isMkfsState),
-  layer: isOptional(isConnection),
   staged: isFlag,
   published: isList(isRecord({ targetPath: isText, readOnly: isFlag })),
 };
@@ -254,7 +251,7 @@ function damaged(path: string, why: string): VolumeError {
 /** The parts of a stage request that must match what is staged already. */
 export type StagingIntent = Pick<
   StagingState,
-  "kind" | "readOnly" | "mountFlags" | "stagingPath" | "digests" | "luks"
+  "kind" | "readOnly" | "mountFlags" | "stagingPath" | "connection" | "map"
 >;
 
 /** The first difference between a staged volume and a request; undefined when it satisfies the request. */
@@ -264,19 +261,20 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
     return `staged readonly=${stagingState.readOnly} asked readonly=${intent.readOnly}`;
   }
   if (stagingState.stagingPath !== intent.stagingPath) return `staged at=${stagingState.stagingPath}`;
-  if ((stagingState.luks === undefined) !== (intent.luks === undefined)) {
-    return `staged encrypted=${stagingState.luks !== undefined} asked encrypted=${intent.luks !== undefined}`;
+  const [isEncrypted, wantsEncrypted] = [stagingState.map === "crypt", intent.map === "crypt"];
+  if (isEncrypted !== wantsEncrypted) {
+    return `staged encrypted=${isEncrypted} asked encrypted=${wantsEncrypted}`;
   }
   const flags = (list: readonly string[] = []) => list.toSorted().join(",");
-  const [staged, asked] = [flags(stagingState.digests), flags(intent.digests)];
+  const [staged, asked] = [flags(stagingState.connection.digests), flags(intent.connection.digests)];
   if (staged !== asked) return `staged digests=${staged || "none"} asked digests=${asked || "none"}`;
   if (flags(stagingState.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
   return undefined;
 }
 
 /** The least size of the device through which the volume is used. */
-export function usedBytes({ namespaceBytes, luks }: Pick<StagingState, "namespaceBytes" | "luks">): bigint {
-  return usableBytes(namespaceBytes, luks !== undefined);
+export function usedBytes({ namespaceBytes, map }: Pick<StagingState, "namespaceBytes" | "map">): bigint {
+  return usableBytes(namespaceBytes, map === "crypt");
 }
 
 /** The device that was seen of the volume before: what has begun on it must go on there. */

@@ -15,16 +15,19 @@ const stagingState: StagingState = {
   volumeId: "pvc-1",
   nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d",
   epoch: "1-0a0b0c0d",
+  mayFormat: true,
   addresses: ["10.0.0.1"],
   port: 4420,
+  connection: {},
   kind: "ext4",
   readOnly: false,
   mountFlags: ["noatime"],
   stagingPath: "/var/lib/kubelet/staging",
   namespaceBytes: 1073741824n,
   device: { deviceNumber: "7:3", uniqueId: "", sizeBytes: 1073741824n },
-  mkfs: "done",
-  everMounted: true,
+  header: "none",
+  filesystem: "done",
+  used: true,
   mountedAs: "7:3",
   rootOpened: true,
   staged: true,
@@ -61,21 +64,21 @@ Deno.test("withMissed() sets that memory and removes it", () => {
   assert.deepEqual(withMissed({ ...stagingState, missed: memory }, undefined), stagingState);
 });
 
-Deno.test("parseStagingState() keeps the connection parameters of a volume with a device layer", () => {
-  for (const layer of [{}, { ctrlLossTmo: -1, reconnectDelay: 2 }]) {
-    const layered = { ...stagingState, layer };
+Deno.test("parseStagingState() keeps the connection parameters of a volume with a map", () => {
+  for (const connection of [{}, { ctrlLossTmo: -1, reconnectDelay: 2 }]) {
+    const layered: StagingState = { ...stagingState, connection, map: "multipath" };
     assert.deepEqual(parseStagingState(formatStagingState(layered), "pvc-1", "/f"), layered);
   }
 });
 
 const damage: readonly [string, (fields: Record<string, unknown>) => unknown][] = [
-  ["a layer that is none", (fields) => ({ ...fields, layer: true })],
-  ["a layer with a wrong time", (fields) => ({ ...fields, layer: { ctrlLossTmo: "600" } })],
+  ["an unknown kind of map", (fields) => ({ ...fields, map: true })],
+  ["a connection with a wrong time", (fields) => ({ ...fields, connection: { ctrlLossTmo: "600" } })],
   ["another version", (fields) => ({ ...fields, version: 2 })],
   ["no version", ({ version: _version, ...rest }) => rest],
   ["another volume", (fields) => ({ ...fields, volumeId: "pvc-2" })],
   ["an unknown kind", (fields) => ({ ...fields, kind: "btrfs" })],
-  ["an unknown mkfs state", (fields) => ({ ...fields, mkfs: "maybe" })],
+  ["an unknown state of its file system", (fields) => ({ ...fields, filesystem: "maybe" })],
   ["a size that is a number", (fields) => ({ ...fields, namespaceBytes: 5 })],
   ["a negative size", (fields) => ({ ...fields, namespaceBytes: "-5" })],
   ["a port out of range", (fields) => ({ ...fields, port: 65536 })],
@@ -109,10 +112,13 @@ Deno.test("parseStagingState() throws precondition for every truncation", () => 
 });
 
 Deno.test("parseStagingState() reads the checksums of a connection, and refuses unknown names", () => {
-  const digested: StagingState = { ...stagingState, digests: ["header", "data"] };
+  const digested: StagingState = { ...stagingState, connection: { digests: ["header", "data"] } };
   assert.deepEqual(parseStagingState(formatStagingState(digested), "pvc-1", "/f"), digested);
-  const text = JSON.stringify({ ...JSON.parse(formatStagingState(stagingState)), digests: ["all"] });
-  assert.throws(() => parseStagingState(text, "pvc-1", "/f"), refusal("precondition", /field digests/));
+  const text = JSON.stringify({
+    ...JSON.parse(formatStagingState(stagingState)),
+    connection: { digests: ["all"] },
+  });
+  assert.throws(() => parseStagingState(text, "pvc-1", "/f"), refusal("precondition", /field connection/));
 });
 
 Deno.test("stagingDifference() is undefined for the same intent whatever the order of flags", () => {
@@ -126,7 +132,7 @@ for (
     ["readOnly", true],
     ["stagingPath", "/elsewhere"],
     ["mountFlags", []],
-    ["digests", ["data"]],
+    ["connection", { digests: ["data"] }],
   ] as const
 ) {
   Deno.test(`stagingDifference() reports another ${field}`, () => {

@@ -6,26 +6,18 @@
 import type { VolumeError } from "../errors.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
 import type { DeviceUser } from "../model/host/device_user.ts";
-import type { Digest } from "../model/staging_state.ts";
+import type { ConnectionSettings } from "../model/staging_state.ts";
 import type { HostIdentity } from "../model/host/identity.ts";
 import type { CallContext } from "./system.ts";
 
 /** A subsystem to connect, from the publish context of ControllerPublishVolume. */
-export interface Target {
+export interface Target extends ConnectionSettings {
   /** Subsystem NQN of the epoch. */
   readonly nqn: string;
   /** One is enough to use the volume; the others are added when it is in use. Never empty. */
   readonly addresses: readonly string[];
   readonly port: number;
   readonly sizeBytes: bigint;
-  /** Seconds; undefined leaves the connector's default. */
-  readonly ctrlLossTmo?: number;
-  readonly reconnectDelay?: number;
-  readonly keepAliveTmo?: number;
-  readonly nrIoQueues?: number;
-  readonly fastIoFailTmo?: number;
-  /** The parts of the transport that carry a checksum. A target that does not support it refuses. @default {[]} */
-  readonly digests?: readonly Digest[];
 }
 
 /** One path to a subsystem: a controller of the kernel's initiator. */

@@ -1,5 +1,5 @@
 import type { FormatRefusal } from "../ports/node_events.ts";
-import type { MkfsState } from "../model/staging_state.ts";
+import type { MakingState } from "../model/staging_state.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import { contradictorySignatures, type DeviceProbe } from "../ports/node_ports.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
@@ -26,7 +26,7 @@ export interface FormatQuestion {
   /** Whether the device is exactly as large as the publish context says. */
   readonly sizeMatches: boolean;
   readonly probe: DeviceProbe;
-  readonly mkfs: MkfsState;
+  readonly mkfs: MakingState;
   /** Whether it is the device on which mkfs was started: same unique id, same size. */
   readonly sameDevice: boolean;
   /** Whether the volume was ever mounted or bound here in this epoch. */

@@ -85,7 +85,7 @@ see() {
   mkfs= staged= target= nvme= tools= written=0 mounted= bound=
   for file in "$2"/volumes/*.json; do
     read -r -d '' state <"$file"
-    field mkfs && mkfs=$REPLY
+    field filesystem && mkfs=$REPLY
     field staged && staged=$REPLY
     field stagingPath && staging=$REPLY
     field targetPath && target=$REPLY

@@ -2,11 +2,11 @@ import { VolumeError } from "../../errors.ts";
 import {
   type Check,
   isFlag,
-  isMkfsState,
+  isMakingState,
   isOptional,
   isStagedDevice,
   isText,
-  type MkfsState,
+  type MakingState,
   readDevice,
   readObject,
   type StagedDevice,
@@ -20,9 +20,9 @@ import {
 export interface Content {
   readonly volumeId: string;
   readonly epoch: string;
-  /** How far the encryption header came; absent where the volume is not encrypted. */
-  readonly header?: MkfsState;
-  readonly filesystem: MkfsState;
+  /** How far the encryption header came, of an encrypted volume. */
+  readonly header: MakingState;
+  readonly filesystem: MakingState;
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
   /** The device on which a header or file system was begun; absent once it is finished. */
@@ -38,24 +38,17 @@ export interface KeptContent extends Content {
 
 /** What a state file knows of what lies on its volume. */
 export function contentOf(stagingState: StagingState): Content {
-  const { volumeId, epoch, luks, mkfs, rootOpened, begunOn, everMounted } = stagingState;
-  return {
-    volumeId,
-    epoch,
-    ...luks === undefined ? {} : { header: luks },
-    filesystem: mkfs,
-    rootOpened,
-    ...begunOn === undefined ? {} : { begunOn },
-    used: everMounted,
-  };
+  const { volumeId, epoch, header, filesystem, rootOpened, begunOn, used } = stagingState;
+  const begun = begunOn === undefined ? {} : { begunOn };
+  return { volumeId, epoch, header, filesystem, rootOpened, ...begun, used };
 }
 
 /**
  * Whether the next stage of the epoch must know it: something was begun, made or used, and only this shows that. Where the
  * context forbids a format, nothing more is needed.
  */
-export function isToBeKept({ mayFormat, everMounted, mkfs, luks = "none" }: StagingState): boolean {
-  return mayFormat !== false && (everMounted || mkfs !== "none" || luks !== "none");
+export function isToBeKept({ mayFormat, used, filesystem, header }: StagingState): boolean {
+  return mayFormat && (used || filesystem !== "none" || header !== "none");
 }
 
 /**
@@ -63,12 +56,12 @@ export function isToBeKept({ mayFormat, everMounted, mkfs, luks = "none" }: Stag
  * file system ends: from then on its content is data, and no unfinished file system. That it was used stays.
  */
 export function withContent(wanted: StagingState, content: Content): StagingState {
-  const { header, filesystem: mkfs, rootOpened, begunOn, used: everMounted } = content;
-  const encryption = header === undefined || wanted.luks === undefined ? {} : { luks: header };
-  const isUnfinished = encryption.luks === "started" || (wanted.kind !== "block" && mkfs === "started");
+  const { filesystem, rootOpened, begunOn, used } = content;
+  const header = wanted.map === "crypt" ? content.header : "none";
+  const isUnfinished = header === "started" || (wanted.kind !== "block" && filesystem === "started");
   const begun = begunOn === undefined || !isUnfinished ? {} : { begunOn };
-  const known = { ...wanted, ...encryption, ...begun, everMounted };
-  return wanted.kind === "block" ? known : { ...known, mkfs, rootOpened };
+  const known = { ...wanted, header, ...begun, used };
+  return wanted.kind === "block" ? known : { ...known, filesystem, rootOpened };
 }
 
 /**
@@ -87,7 +80,7 @@ export function beginAnew(stagingState: StagingState, wanted: StagingState): Sta
 
 /** Whether a format was allowed in one of two states of an epoch: what was allowed once may have been done. */
 export function isAllowed(one: StagingState, other: StagingState): boolean {
-  return one.mayFormat !== false || other.mayFormat !== false;
+  return one.mayFormat || other.mayFormat;
 }
 
 const contentVersion = 1;
@@ -104,8 +97,8 @@ export function formatContent(content: KeptContent): string {
 const checks: Readonly<Record<keyof KeptContent, Check>> = {
   volumeId: isText,
   epoch: isText,
-  header: isOptional(isMkfsState),
-  filesystem: isMkfsState,
+  header: isMakingState,
+  filesystem: isMakingState,
   rootOpened: isFlag,
   begunOn: isOptional(isStagedDevice),
   used: isFlag,
