@@ -33,8 +33,8 @@ be compared with your router. Exits with 1 if a promise does not hold, or if it 
 Flags:
 `;
 
-/** What earlier runs on this machine are found by. */
-const folderPrefix = "rds-csi-acceptance-";
+/** What earlier runs on this machine are found by; a person may call the folder of a report by the beginning alone. */
+const folderName = { prefix: "rds-csi-acceptance-", suffix: ".scratch" } as const;
 const doctorMs = 120_000;
 const disconnectMs = 10_000;
 
@@ -52,7 +52,7 @@ export async function acceptanceCommand(
   await prepareOutput(options.output);
   const say = (text: string) => io.err(`acceptance: ${text}`);
   const transport = await openTransport(options.router, { readText: Deno.readTextFile, warning: say });
-  const scratch = await ScratchFolder.make(systemClock, folderPrefix);
+  const scratch = await ScratchFolder.make(systemClock, folderName);
   const machine = new Machine(scratch);
   try {
     await machine.assertFit(changed.connector?.kind === "loop" ? "loop" : "initiator");
@@ -156,6 +156,11 @@ async function askDoctor(options: AcceptanceOptions, io: CommandIo): Promise<rea
   return findings;
 }
 
+function isScratch(name: string): boolean {
+  const { prefix, suffix } = folderName;
+  return name.startsWith(prefix) && name.endsWith(suffix);
+}
+
 /** What a run makes on this machine: a folder with mounts, and connections to its own exports. */
 class Machine {
   readonly #scratch: ScratchFolder;
@@ -183,7 +188,7 @@ class Machine {
     const parent = this.#scratch.path.slice(0, this.#scratch.path.lastIndexOf("/"));
     for (const entry of Deno.readDirSync(parent)) {
       const path = `${parent}/${entry.name}`;
-      if (!entry.isDirectory || !entry.name.startsWith(folderPrefix) || path === this.#scratch.path) continue;
+      if (!entry.isDirectory || !isScratch(entry.name) || path === this.#scratch.path) continue;
       // Somebody else's folder of that name is none of a run, which needs root.
       if ((await Deno.stat(path)).uid !== 0) continue;
       problems.push(...await ScratchFolder.of(path, systemClock).remove());

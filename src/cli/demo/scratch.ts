@@ -29,8 +29,11 @@ export class ScratchFolder {
   }
 
   /** Makes the folder below the machine's folder for temporary files. */
-  static async make(clock: Clock, prefix = "rds-csi-demo-"): Promise<ScratchFolder> {
-    return new ScratchFolder(await Deno.realPath(await Deno.makeTempDir({ prefix })), clock);
+  static async make(
+    clock: Clock,
+    name: { readonly prefix: string; readonly suffix?: string } = { prefix: "rds-csi-demo-" },
+  ): Promise<ScratchFolder> {
+    return new ScratchFolder(await Deno.realPath(await Deno.makeTempDir(name)), clock);
   }
 
   /**
