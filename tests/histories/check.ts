@@ -1,12 +1,10 @@
 import { calmViolations } from "./calm.ts";
-import type { HistoryEvent, Verb } from "./events.ts";
+import { type Call, type Image, isSo, type Kernel } from "./claims.ts";
+import type { HistoryEvent } from "./events.ts";
 import { counterOf, Exports } from "./exports.ts";
 import { Sharing } from "./sharing.ts";
 
-type Call = Extract<HistoryEvent, { kind: "call" }>;
 type Answer = Extract<HistoryEvent, { kind: "answer" }>;
-type Image = Omit<Extract<HistoryEvent, { kind: "image" }>, "kind">;
-type Kernel = Omit<Extract<HistoryEvent, { kind: "kernel" }>, "kind">;
 
 /** A call that has begun, with the facts since then by which its answer is judged. */
 interface OpenCall extends Call {
@@ -79,6 +77,8 @@ class Checker {
   readonly #unknown = new Set<string>();
   /** Whether the router has had an earlier configuration. */
   #isRestored = false;
+  /** Whether the cluster has had earlier attachments. */
+  #isClusterRestored = false;
   /** Volumes whose data the router has lost. */
   readonly #lost = new Set<string>();
   readonly #sharing = new Sharing();
@@ -103,11 +103,12 @@ class Checker {
     else if (event.kind === "left") this.#violated(`${event.of} is left`);
     else if (event.kind === "edited") this.#edited(event);
     else if (event.kind === "noted") this.#noted[event.isThere ? "add" : "delete"](event.of);
+    else if (event.kind === "cluster-restored") this.#clusterRestored();
     else if (event.kind === "resting") this.#exports.resting(this.#images.values());
     else if (event.kind === "blanked") this.#blank(event.of);
     else if (event.kind === "attachment") this.#exports.attachment(event.of, event.node, event.nqn);
     else if (event.kind === "rested") {
-      this.#violated(...this.#exports.rested(this.#images.values(), event.wanted));
+      this.#violated(...this.#exports.rested(this.#images.values(), event.wanted, this.#ownerOf));
     } else if (event.kind === "crashed") this.#crash(event.node);
     else if (event.kind === "pods") this.#sharing.pods(event.of, event.nodes, event.pairs);
     else if (event.kind === "given-up") this.#givenUp(event.node, event.of, event.what);
@@ -116,6 +117,7 @@ class Checker {
 
   #edited({ of, exported, wanted }: Extract<HistoryEvent, { kind: "edited" }>): void {
     this.#release(of);
+    if (exported !== undefined) this.#exports.byHand(of, exported);
     if (exported === undefined || !wanted || this.#isRestored) return;
     const isHeld = [...this.#holders].some((holder) => holder.startsWith(`${of} `));
     const isCalled = this.#calls.values().some((call) => call.of === of);
@@ -135,11 +137,25 @@ class Checker {
       this.#sharing.restored();
       this.#noted.clear();
       // Only an attachment tells of a later epoch than that of an earlier record.
-      for (const of of this.#images.keys()) if (!this.#exports.isAttached(of)) this.#unknown.add(of);
+      for (const of of this.#images.keys()) {
+        if (this.#isClusterRestored || !this.#exports.isAttached(of)) this.#unknown.add(of);
+      }
     }
     this.#served.clear();
     this.#exports.rebooted();
   }
+
+  /** What nodes were given since is taken back, and what the router forgets besides nobody knows. */
+  #clusterRestored(): void {
+    if (this.#isRestored) { for (const of of this.#images.keys()) this.#unknown.add(of); }
+    this.#isClusterRestored = true;
+    this.#holders.clear();
+    this.#served.clear();
+  }
+
+  /** The node that was given an NQN; undefined where several may be. */
+  readonly #ownerOf = (of: string, nqn: string) =>
+    this.#sharing.isShared(of) ? undefined : this.#nodeOfNqn.get(nqn);
 
   /** Nothing would ever take down what is left there. */
   #givenUp(node: string, of: string, what: "stage" | "publish"): void {
@@ -237,28 +253,10 @@ class Checker {
     call.wasMissing ||= this.#images.get(call.source ?? call.of)?.bytes === undefined;
   }
 
-  #holds({ verb, of, node, bytes }: Call, image: Image | undefined): boolean {
-    const kernel = this.#kernels.get(`${of} ${node}`);
-    const claims: Record<Verb, () => boolean> = {
-      create: () => (image?.bytes ?? -1n) >= bytes! && !image?.elsewhere,
-      expand: () => (image?.bytes ?? -1n) >= bytes! && !image?.elsewhere,
-      snapshot: () => image?.bytes !== undefined,
-      delete: () => image?.exists !== true,
-      deleteSnapshot: () => image?.exists !== true,
-      list: () => true,
-      import: () => image?.exists === true,
-      adopt: () => image?.exists === true,
-      publish: () => image?.exported !== undefined && this.#nodeOfNqn.get(image.exported) === node,
-      // The other node of a shared volume goes on under the same NQN.
-      unpublish: () =>
-        image?.exported === undefined || this.#nodeOfNqn.get(image.exported) !== node ||
-        this.#sharing.isShared(of),
-      stage: () => kernel?.staged === true && kernel.published !== false && kernel.connected.length > 0,
-      unstage: () =>
-        kernel === undefined || !kernel.staged && kernel.published !== true && kernel.connected.length === 0,
-      grow: () => (kernel?.bytes ?? -1n) >= bytes!,
-    };
-    return claims[verb]();
+  #holds(call: Call, image: Image | undefined): boolean {
+    const kernel = this.#kernels.get(`${call.of} ${call.node}`);
+    const owner = image?.exported === undefined ? undefined : this.#nodeOfNqn.get(image.exported);
+    return isSo(call, { image, kernel, owner, isShared: this.#sharing.isShared(call.of) });
   }
 
   #answer({ call: number, error, nqn, ready, listed, compared, refused, calm }: Answer): void {

@@ -209,6 +209,16 @@ const good: Record<string, readonly HistoryEvent[]> = {
     image(undefined),
     ok(5),
   ],
+  "an export that is taken from a node which an earlier cluster does not know": [
+    ...published,
+    { kind: "cluster-restored" },
+    image(undefined),
+    { kind: "rested", wanted: [] },
+  ],
+  "an export that a person turned on for a node that another one has followed": [
+    ...turnedOn,
+    { kind: "rested", wanted: [`${volume} n2`] },
+  ],
   "leaders that may change nothing, and change nothing": [
     ...published,
     { kind: "resting" },
@@ -235,10 +245,14 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     [...published, { kind: "rested", wanted: [] }],
     /pvc-1 stays exported, and no attachment wants it/,
   ],
+  "an export for a node that has no attachment any more, while another one waits": [
+    [...published, { kind: "cluster-restored" }, { kind: "rested", wanted: [`${volume} n2`] }],
+    /pvc-1 stays exported to n1, which has no attachment/,
+  ],
   "an export older than an attachment after some rounds": [
     [...published, { kind: "attachment", of: volume, node: "n2", nqn: second }, {
       kind: "rested",
-      wanted: [volume],
+      wanted: [`${volume} n2`],
     }],
     /nqn:pvc-1:1-00000001 stays on, and n2 has nqn:pvc-1:2-00000002/,
   ],

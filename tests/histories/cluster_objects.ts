@@ -9,6 +9,7 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import { aClusterVolume } from "../fakes/cluster_view.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { Process } from "./process.ts";
+import { maxForgets } from "./schedule.ts";
 
 type AttacherCall = Pick<Extract<HistoryEvent, { kind: "call" }>, "verb" | "of" | "node">;
 
@@ -27,6 +28,8 @@ const hangsMs = 30_000;
 /** The cluster's objects, as the attacher makes and deletes them, and the API server that shows them. */
 export class ClusterObjects {
   readonly #attachments = new Map<string, Attachment>();
+  /** What there was before each of the last steps. */
+  #snapshots: (readonly Attachment[])[] = [];
   /** Whether no process reaches the API server: it refuses requests, or lets them wait. */
   #away: "refuses" | "hangs" | undefined;
   /** How many requests no answer came to. */
@@ -55,6 +58,32 @@ export class ClusterObjects {
   /** From now on no process reaches the API server; undefined mends that. */
   cut(how: "refuses" | "hangs" | undefined): void {
     this.#away = how;
+  }
+
+  /** A step begins: a later one may bring the attachments of now back. */
+  begins(): void {
+    const now = this.#attachments.values().map((one) => ({ ...one })).toArray();
+    this.#snapshots = [now, ...this.#snapshots].slice(0, maxForgets + 1);
+  }
+
+  /** The attachments of some steps ago come back. */
+  restore(forgets: number): void {
+    const before = (this.#snapshots[forgets] ?? this.#snapshots.at(-1)!).map((one) => ({ ...one }));
+    this.#record({ kind: "cluster-restored" });
+    for (const { volumeId: of, nodeName: node } of this.#attachments.values()) {
+      this.#record({ kind: "attachment", of, node, nqn: undefined });
+    }
+    this.#attachments.clear();
+    for (const attachment of before) {
+      const { volumeId: of, nodeName: node, attached, publishContext } = attachment;
+      this.#attachments.set(`${of} ${node}`, attachment);
+      if (attached) this.#record({ kind: "attachment", of, node, nqn: publishContext["nqn"] });
+    }
+  }
+
+  /** The attachments that there are, complete or not, as `volume node`. */
+  wanted(): string[] {
+    return [...this.#attachments.keys()];
   }
 
   /** Whether any node has an attachment of the volume, or waits for one. */

@@ -32,11 +32,12 @@ export interface Traits extends Pick<Setting, "cluster" | "shared" | "rounds" | 
 /** How often each group of steps comes into a schedule, and what it needs. */
 const groups: readonly (readonly [
   chance: number,
-  needs: "cluster" | "rounds" | false,
+  needs: "cluster" | "rounds" | "etcd" | false,
   steps: (draw: Draw) => Step[],
 ])[] = [
   [0.08, "cluster", forcedDetach],
   [0.15, "cluster", resynced],
+  [0.1, "etcd", restoredCluster],
   [0.15, "rounds", turnedOnWhileWaiting],
   [0.12, false, noted],
   [0.05, false, createdAtBoot],
@@ -58,10 +59,11 @@ export function withPartners(
   traits: Traits,
   draw: Draw,
 ): Step[] {
-  const { opening, shared, origin } = traits;
+  const { opening, cluster, shared, origin } = traits;
   const all = [...steps];
   for (const [chance, needs, added] of groups) {
-    if (needs && !traits[needs] || !draw.chance(chance)) continue;
+    const has = { ...traits, etcd: cluster && !shared && origin !== "legacy" };
+    if (needs && !has[needs] || !draw.chance(chance)) continue;
     all.splice(opening + draw.below(all.length - opening + 1), 0, ...added(draw));
   }
   if (origin === "imported") return withImports(all, draw);
@@ -238,6 +240,24 @@ function registeredAnew(node: string): Step[] {
 
 function call(step: CallStep["step"], node: string, volume: string = smooth.volume): CallStep {
   return { ...smooth, step, volume, node };
+}
+
+/** A snapshot of etcd comes back, often one of before a move to the other node; then the attacher compares. */
+function restoredCluster(draw: Draw): Step[] {
+  const [from, to] = draw.chance(0.5) ? nodeNames : nodeNames.toReversed();
+  const leaves = [call("unstage", from!), call("unpublish", from!)];
+  const moves = [call("publish", from!), ...leaves, call("publish", to!), call("stage", to!)];
+  const isMoved = draw.chance(0.6);
+  const forgets = isMoved ? draw.pick([2, 3, 4]) : 1 + draw.below(8);
+  const next = call(draw.pick(["publish", "unpublish"]), draw.pick(nodeNames));
+  const wait: Step = { step: "wait", ms: 125_000, late: false };
+  return [
+    ...isMoved ? moves : [],
+    { step: "restore-cluster", forgets },
+    ...draw.chance(0.5) ? [wait, wait, wait] : [],
+    ...draw.chance(0.5) ? [next] : [],
+    ...draw.chance(0.5) ? [{ step: "resync" } as const] : [],
+  ];
 }
 
 /** A node is away for so long that its volume is taken from it by force; then it comes back. */

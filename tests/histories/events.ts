@@ -110,11 +110,13 @@ export type HistoryEvent =
   | { readonly kind: "read"; readonly node: string; readonly of: string; readonly value: string | undefined }
   /** A node's machine restarts: its mounts and connections end. */
   | { readonly kind: "crashed"; readonly node: string }
+  /** The cluster has the attachments of some steps ago, and knows nothing of what was asked since. */
+  | { readonly kind: "cluster-restored" }
   /** Nothing is asked from now on. */
   | { readonly kind: "resting" }
   /**
-   * Nothing was asked for long enough: the exports are as the cluster wants them, and these are wanted; undefined where leaders
-   * change only what is older than the cluster.
+   * Nothing was asked for long enough: the exports are as the cluster wants them. There are attachments of these, as
+   * `volume node`; undefined where leaders change only what is older than the cluster.
    */
   | { readonly kind: "rested"; readonly wanted: readonly string[] | undefined }
   /** A kubelet will never ask its node to undo this: it met a final error, and was not answered OK before. */

@@ -12,6 +12,8 @@ export class Exports {
   readonly attached = new Map<string, string>();
   /** What a person turned on while an attachment of the volume was there and nobody had it, as `volume nqn`. */
   readonly #turnedOn = new Set<string>();
+  /** Whatever a person has ever turned on, as `volume nqn`. */
+  readonly #byHand = new Set<string>();
   /** What was exported when nothing more was asked, by volume. */
   #resting: ReadonlyMap<string, string | undefined> = new Map();
 
@@ -22,6 +24,11 @@ export class Exports {
 
   isAttached(of: string): boolean {
     return this.attached.keys().some((key) => key.startsWith(`${of} `));
+  }
+
+  /** A person turns an export on. */
+  byHand(of: string, nqn: string): void {
+    this.#byHand.add(`${of} ${nqn}`);
   }
 
   turnedOn(of: string, nqn: string): void {
@@ -51,15 +58,32 @@ export class Exports {
   /**
    * Returns what is wrong after some rounds.
    *
-   * @param wanted undefined where rounds change only what is older than the cluster
+   * @param wanted the attachments, as `volume node`; undefined where rounds change only what is older than the cluster
+   * @param nodeOf the one node that was given an NQN, where that is known
    */
-  rested(images: Iterable<Exported>, wanted: readonly string[] | undefined): readonly string[] {
+  rested(
+    images: Iterable<Exported>,
+    wanted: readonly string[] | undefined,
+    nodeOf: (of: string, nqn: string) => string | undefined,
+  ): readonly string[] {
     return [...images].flatMap(({ of, exported }) => {
       const older = exported === undefined ? [] : this.olderThan(of, exported, this.attached);
       if (wanted === undefined) return [...older, ...this.#changedAtRest(of, exported)];
-      const isUnwanted = exported !== undefined && !wanted.includes(of);
-      return isUnwanted ? [`${of} stays exported, and no attachment wants it`, ...older] : older;
+      if (exported === undefined) return [];
+      const isUnwanted = !wanted.some((key) => key.startsWith(`${of} `));
+      if (isUnwanted) return [`${of} stays exported, and no attachment wants it`, ...older];
+      const node = this.#byHand.has(`${of} ${exported}`) ? undefined : nodeOf(of, exported);
+      const isOthers = node !== undefined && !wanted.includes(`${of} ${node}`) &&
+        !this.#isLater(of, exported);
+      return isOthers ? [`${of} stays exported to ${node}, which has no attachment`] : older;
     });
+  }
+
+  /** Whether any attachment is complete and not older than that. The legacy driver's tells nothing. */
+  #isLater(of: string, exported: string): boolean {
+    return this.attached.entries().some(([key, nqn]) =>
+      key.startsWith(`${of} `) && (counterOf(nqn) === 0 || counterOf(nqn) >= counterOf(exported))
+    );
   }
 
   #changedAtRest(of: string, now: string | undefined): readonly string[] {

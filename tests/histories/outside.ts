@@ -64,7 +64,7 @@ export class Outside {
     return this.#configurations[forgets] ?? this.#configurations.at(-1)!;
   }
 
-  async take(step: Exclude<OutsideStep, { readonly step: "resync" }>): Promise<void> {
+  async take(step: Exclude<OutsideStep, { readonly step: "resync" | "restore-cluster" }>): Promise<void> {
     const { advance, shared, controllers, clock, name, idOf } = this.#parts;
     if (step.step === "cut-router") return controllers.cutRouter(step.forMs);
     if (step.step === "forget-sizes") return await this.#forgetSizes(step.forgets);

@@ -155,6 +155,7 @@ class Cluster {
 
   async take(step: Step): Promise<void> {
     this.#outside.begins();
+    this.#objects?.begins();
     this.#isCalm &&= isCalm(step);
     this.#isByHand ||= step.step === "note" || step.step === "hand";
     if ("commandMs" in step) await this.#call(step);
@@ -195,8 +196,8 @@ class Cluster {
     if (!this.#setting.rests || this.#controllers.leader.process.isDead) return;
     this.history.push({ kind: "resting" });
     await this.#advance(restMs);
-    const wanted = this.#volumeIds.filter((id) => this.#objects!.isWanted(id));
-    this.history.push({ kind: "rested", wanted: this.#setting.reconciles ? wanted : undefined });
+    const wanted = this.#setting.reconciles ? this.#objects!.wanted() : undefined;
+    this.history.push({ kind: "rested", wanted });
   }
 
   async #other(step: OtherStep): Promise<void> {
@@ -241,6 +242,9 @@ class Cluster {
         break;
       case "reboot":
         await this.#outside.reboot(step);
+        break;
+      case "restore-cluster":
+        this.#objects?.restore(step.forgets);
         break;
       case "resync":
         await this.#resync();

@@ -221,6 +221,8 @@ export type OutsideStep =
   | { readonly step: "forget-sizes"; readonly forgets: number }
   /** The attacher compares its attachments with the list of volumes, as it does each minute. */
   | { readonly step: "resync" }
+  /** The cluster's attachments of some steps ago come back, as from a snapshot of etcd. */
+  | { readonly step: "restore-cluster"; readonly forgets: number }
   | NoteStep
   | HandStep
   | PodStep
