@@ -123,6 +123,30 @@ Deno.test("fences hold on a router whose exports have blocks of 4096 bytes", () 
     assert.deepEqual([stepsOf(report, "fail"), stepsOf(report, "not here")], [[], []], lines.join("\n"));
   }));
 
+Deno.test("a run that may ask for a reboot measures when exports are served again, and whether they are the same", () =>
+  withAcceptanceBench(
+    { scale: 20, behaviours: { bootIdentity: "new" } },
+    async ({ run, simulator, state }) => {
+      const before = state();
+      const ask = async () => {
+        const body = JSON.stringify({ downMs: 20_000, disksLateMs: 10_000 });
+        const { ok } = await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body });
+        return String(ok);
+      };
+      const adapters = { probe: knownProfile, kinds: [], ask };
+      const { report, output, lines } = await run({ flags: ["--reboot", "ask"], adapters });
+      assert.deepEqual(stepsOf(report, "fail"), [], lines.join("\n"));
+      const notes = report.steps.filter(({ step }) => /reboot: (settle|identity)/.test(step)).map((
+        { note },
+      ) => note);
+      assert.match(notes.join("; "), /^the export is served \d+ s after the boot; new: what is mounted/);
+      const { answers } = parseProfile(await Deno.readTextFile(`${output}/profile.json`));
+      assert.equal(answers.bootIdentity, "new");
+      assert.deepEqual(await differencesOf(report), []);
+      assert.deepEqual(state(), before);
+    },
+  ));
+
 /** This process as a host, with connections that differ in one respect. */
 function changedHost(
   { simulator }: AcceptanceBench,
