@@ -112,6 +112,9 @@ Deno.test("a third node gets in when the one that left is known to have given th
   reason = "its kubelet is away";
   await unpublish("b");
   await assert.rejects(publish("a"), refusal("published-elsewhere", /its kubelet is away/));
+  const before = asked.length;
+  await publish("c");
+  assert.equal(asked.length, before, "a node that has it already gets it");
   reason = undefined;
   const { length } = store.calls;
   await publish("a");

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { block, call, ext4, FakeNode, publishContext, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 
 const passphrase = "correct horse battery staple";
@@ -204,4 +205,25 @@ Deno.test("a passphrase plays no part in growth", async () => {
   const runs = node.processes.runs.slice(before).filter(({ tool }) => tool === "cryptsetup");
   assert.deepEqual(runs.map(({ options: { args, input } }) => [args[0], input]), [["resize", undefined]]);
   assert.deepEqual(node.device.luks!.keys, [passphrase]);
+});
+
+Deno.test("a mapping whose header cannot be read now is not taken for another driver's, and stays open", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  const open = node.mapper.maps.get(`rds-csi-${volumeId}`);
+  node.deps.encryption!.assertOwn = () => {
+    throw new VolumeError("unavailable", "Cannot read the header");
+  };
+  await rejectsWith(stage(node), "unavailable", /Cannot read the header/);
+  assert.equal(node.mapper.maps.get(`rds-csi-${volumeId}`), open);
+});
+
+Deno.test("an unstage ends as the closing of its mapping does", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  node.deps.encryption!.close = () => {
+    throw new VolumeError("unavailable", "Cannot close the mapping");
+  };
+  await rejectsWith(node.unstage(), "unavailable", /Cannot close the mapping/);
+  assert.ok(node.device.connected && node.mapper.maps.has(`rds-csi-${volumeId}`));
 });

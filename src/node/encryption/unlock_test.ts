@@ -14,7 +14,6 @@ import {
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
-import { VolumeError } from "../../volume/errors.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { disconnectUnused } from "../connections/teardown.ts";
@@ -453,17 +452,6 @@ Deno.test("a volume that was opened by hand, and so takes no writes, is opened a
   await stage(node);
   assert.ok(!node.cryptsetup.flags.get(mapping)!.includes("--readonly"));
   assert.equal(node.device.readOnly, false);
-});
-
-Deno.test("a mapping whose header cannot be read now is not taken for another driver's, and stays open", async () => {
-  const node = new FakeNode();
-  await stage(node);
-  const open = node.mapper.maps.get(mapping);
-  node.deps.encryption!.assertOwn = () => {
-    throw new VolumeError("unavailable", "Cannot read the header");
-  };
-  await rejectsWith(stage(node), "unavailable", /Cannot read the header/);
-  assert.equal(node.mapper.maps.get(mapping), open);
 });
 
 Deno.test("an encrypted volume lost no data only because its file system is being checked", async () => {
