@@ -82,7 +82,7 @@ export function parsePoolDisks(frame: string): PoolDisk[] {
     freeBytes: bytesOf(row, "free"),
     filesystemUuid: row.text("fs-uuid", ""),
     master: row.isSet("raid-master") ? row.text("raid-master") : "",
-    failed: row.isSet("raid-member-failed"),
+    failed: row.findFlag("raid-member-failed") === true,
     exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
     below: slotsBelow(row),
   }));

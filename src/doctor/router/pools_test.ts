@@ -257,6 +257,13 @@ Deno.test("parsePoolDisks() reads a router's output for hardware and pools", () 
   ]);
 });
 
+Deno.test("parsePoolDisks() takes what is no boolean for no failed member", () => {
+  for (const value of ["maybe", 1, null, ["yes"], ""]) {
+    const [disk] = parsePoolDisks(JSON.stringify([{ slot: "nvme1", "raid-member-failed": value }]));
+    assert.equal(disk!.failed, false, JSON.stringify(value));
+  }
+});
+
 Deno.test("poolsCheck advises nobody to mount a drive that another machine has, where the router refuses a list of keys", async () => {
   const rows = [
     { slot: "pool", fs: "xfs", mounted: true, "mount-point": "pool", size: 10, free: 5, state: "clean" },

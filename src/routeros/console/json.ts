@@ -186,9 +186,9 @@ export class Row {
    */
   flag(key: string, fallback?: boolean): boolean {
     const value = this.#get(key, fallback);
-    if (value === true || value === "yes" || value === "true") return true;
-    if (value === false || value === "no" || value === "false") return false;
-    throw this.#wrong(key, value);
+    const flag = flagOf(value);
+    if (flag === undefined) throw this.#wrong(key, value);
+    return flag;
   }
 
   /** Whether the key has any value except "no" and "none", of any type. */
@@ -220,6 +220,11 @@ export class Row {
   find(key: string): string | undefined {
     const value = this.#find(key);
     return typeof value === "string" ? value : undefined;
+  }
+
+  /** A boolean as {@linkcode flag} takes it; undefined when it is missing, or anything else. */
+  findFlag(key: string): boolean | undefined {
+    return flagOf(this.#find(key));
   }
 
   /** What `read` makes of a value of any type; undefined when it is missing. */
@@ -264,6 +269,11 @@ export class Row {
     const name = this.#find("slot") ?? this.#find("name");
     return typeof name === "string" ? ` (of ${JSON.stringify(name.slice(0, 64))})` : "";
   }
+}
+
+function flagOf(value: JsonValue | undefined): boolean | undefined {
+  if (value === true || value === "yes" || value === "true") return true;
+  return value === false || value === "no" || value === "false" ? false : undefined;
 }
 
 /** The error for an answer that arrived completely and still cannot be read. */

@@ -41,7 +41,7 @@ export function parseHardware(frame: string): HardwareDisk[] {
 
 function placeOf(row: Row): Omit<HardwareDisk, "slot"> {
   const mountPoint = row.find("mount-point")?.replace(/^\/+|\/+$/g, "") || undefined;
-  const isMounted = flagOf(row, "mounted");
+  const isMounted = row.findFlag("mounted");
   return {
     kind: textOf(row, "type"),
     model: nameOf(row, "model") || undefined,
@@ -51,7 +51,7 @@ function placeOf(row: Row): Omit<HardwareDisk, "slot"> {
     master: nameOf(row, "raid-master"),
     parent: nameOf(row, "parent"),
     state: stateOf(row),
-    memberFailed: flagOf(row, "raid-member-failed"),
+    memberFailed: row.findFlag("raid-member-failed"),
     memberState: textOf(row, "raid-member-state"),
   };
 }
@@ -96,7 +96,7 @@ export function parseFilesystems(frame: string): BtrfsFilesystem[] {
       uuid: textOf(row, "uuid"),
       label: textOf(row, "label"),
       devices: devicesOf(row),
-      missing: flagOf(row, "missing-devs"),
+      missing: row.findFlag("missing-devs"),
       activity: [
         ...activityOf(row, "scrub", "scrubbing"),
         ...activityOf(row, "balance", "balancing"),
@@ -126,7 +126,7 @@ function devicesOf(row: Row): BtrfsDevice[] | undefined {
 
 /** Only while it runs: what was done long ago is no activity. */
 function activityOf(row: Row, what: string, flag: string): string[] {
-  if (flagOf(row, flag) !== true) return [];
+  if (row.findFlag(flag) !== true) return [];
   const status = textOf(row, `${what}-status`);
   return [status === undefined ? what : `${what}: ${status}`];
 }
@@ -141,18 +141,6 @@ function textOf(row: Row, key: string): string | undefined {
 function nameOf(row: Row, key: string): string | undefined {
   const text = row.find(key)?.trim();
   return text === "" || text === "none" || text === "-" ? "" : textOf(row, key);
-}
-
-function flagOf(row: Row, key: string): boolean | undefined {
-  return row.findAny(
-    key,
-    (value) =>
-      value === true || value === "yes" || value === "true"
-        ? true
-        : value === false || value === "no" || value === "false"
-        ? false
-        : undefined,
-  );
 }
 
 /** The parts of a list that are not empty. */
