@@ -11,7 +11,7 @@ import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { parseReport } from "../router_profile/report/report.ts";
 import { counted } from "../volume/model/counted.ts";
-import { messageOf } from "../volume/errors.ts";
+import { messageAbout, messageOf } from "../volume/errors.ts";
 import { aborted, type CommandIo, exitCodes } from "./io.ts";
 
 const loopback = "127.0.0.1";
@@ -260,7 +260,7 @@ function readFile(values: FlagValues, flag: string, path: string): string | unde
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
-    values.problem(flag, path, `a file that can be read (${messageOf(error)})`);
+    values.problem(flag, path, `a file that can be read (${messageAbout(path, error)})`);
     return undefined;
   }
 }

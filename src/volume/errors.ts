@@ -72,6 +72,12 @@ export function messageOf(error: unknown): string {
   return subject === undefined ? words : `${words}: ${subject}`;
 }
 
+/** Returns the message of an error about a file whose path the reader has already: without that path at its end. */
+export function messageAbout(path: string, error: unknown): string {
+  const message = messageOf(error);
+  return message.endsWith(`: ${path}`) ? message.slice(0, -`: ${path}`.length) : message;
+}
+
 /** Whether an error is the system's, as of a disk that is full, and no fault of this program. */
 export function isOfSystem(error: Error): boolean {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";

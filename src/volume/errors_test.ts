@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PERMISSIONS } from "../../tools/permissions.ts";
-import { foldersForFiles, isOfSystem, messageOf } from "./errors.ts";
+import { foldersForFiles, isOfSystem, messageAbout, messageOf } from "./errors.ts";
 
 /** What the runtime throws, and the words for people. */
 const failures: readonly (readonly [thrown: unknown, words: RegExp])[] = [
@@ -58,6 +58,14 @@ for (const [thrown, words] of failures) {
     assert.doesNotMatch(messageOf(thrown), /--allow|NotCapable|os error|Requires/);
   });
 }
+
+Deno.test("messageAbout() names no path that its reader has already", () => {
+  const folder = new Deno.errors.IsADirectory("Is a directory (os error 21): readfile '/tmp'");
+  assert.equal(messageOf(folder), "it is a folder: /tmp");
+  assert.equal(messageAbout("/tmp", folder), "it is a folder");
+  assert.equal(messageAbout("/other", folder), "it is a folder: /tmp");
+  assert.equal(messageAbout("/tmp", "a text"), "a text");
+});
 
 Deno.test("the folders that messageOf() names are those that the executable may use", () => {
   const { read, write } = PERMISSIONS.demo;

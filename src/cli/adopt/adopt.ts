@@ -97,7 +97,10 @@ export function readAdoptOptions(
   env: Environment,
   files: ConfigFiles = noFiles,
 ): AdoptOptions {
-  const { handle, rest } = takeVolume(args);
+  const { handle, rest } = takeVolume(
+    args,
+    ", or --from-cluster ID for all volumes of a lost cluster, with or without --claims",
+  );
   const flags = readFlags({ ...adoptFlags, ...volumeFlags }, rest, env);
   const kind = flags.required("kind", "because the driver cannot see what the volume holds");
   const nodes = flags.list("node");

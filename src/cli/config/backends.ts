@@ -1,6 +1,6 @@
 import type { CommandIo } from "../io.ts";
 import { type FlagValues } from "../flags.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageAbout } from "../../volume/errors.ts";
 import { splitHandle, VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
 import type { FileRouter, RoutersParser } from "./router_keys.ts";
@@ -163,7 +163,7 @@ function readRoutersFile(flags: FlagValues, file: string, readText: TextReader):
   try {
     return readText(file);
   } catch (error) {
-    flags.problem("config", file, `a file that can be read (${messageOf(error)})`);
+    flags.problem("config", file, `a file that can be read (${messageAbout(file, error)})`);
     return undefined;
   }
 }

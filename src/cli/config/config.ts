@@ -193,13 +193,17 @@ export function readVolumeCommand(
 /**
  * Takes the volume from the front of a command line.
  *
+ * @param otherwise what the command takes in its place, as the end of a sentence
  * @throws {FlagError} when it is missing
  * @throws {VolumeError} invalid when it is no id
  */
-export function takeVolume(args: readonly string[]): { readonly handle: string; readonly rest: string[] } {
+export function takeVolume(
+  args: readonly string[],
+  otherwise = "",
+): { readonly handle: string; readonly rest: string[] } {
   const [handle, ...rest] = args;
   if (handle === undefined || handle.startsWith("-")) {
-    throw new FlagError(["VOLUME is required"]);
+    throw new FlagError([`VOLUME is required${otherwise}`]);
   }
   assertHandle(handle);
   return { handle, rest };

@@ -52,11 +52,9 @@ export function readDirectoryController(
 /** The folders for directories. The share is the first segment of all; it is never the default of block volumes. */
 export function readDirectoryFolders(flags: FlagValues): readonly string[] {
   if (!flags.isGiven("base-path")) {
-    flags.problem(
-      "base-path",
-      "",
-      "the folder for directories, such as /share, whose first name is the mount point of the share",
-    );
+    const what =
+      "the folder for directories, such as /share, whose first name is the mount point of the share";
+    flags.addProblems([`--base-path is required: ${what}`]);
     return [];
   }
   const folders = readBasePaths(flags);

@@ -1,5 +1,6 @@
 // What one command refuses, no other takes: a check-up that passes what `serve` refuses is worth nothing.
 import assert from "node:assert/strict";
+import { readAdoptOptions } from "../adopt/adopt.ts";
 import { readAuditOptions } from "../audit/options.ts";
 import { readDoctorHalves } from "../doctor/options.ts";
 import { FlagError } from "../flags.ts";
@@ -29,6 +30,23 @@ const wrong: readonly (readonly [args: readonly string[], problem: RegExp])[] = 
   [["--backend", "rack_a"], /^--backend /],
   [["--rds-password-file", "/p"], /^--rds-key and --rds-password-file exclude each other/],
   [["--rds-host-key", "host-key"], /^--rds-host-key cannot be "host-key"/],
+  ...[
+    "10.0.0.1:22",
+    "ssh://10.0.0.1",
+    "[fd00::1]",
+    "10.0.0.1,10.0.0.2",
+    "10.0.0.1 ",
+    "10.0.0.256",
+    "a_b",
+    "a@b",
+  ]
+    .flatMap((address): [readonly string[], RegExp][] => [
+      [
+        ["--rds-address", address],
+        /^--rds-address cannot be .*; use an IP address or a host name, without a port$/,
+      ],
+      [["--nvme-address", "10.1.0.1", "--rds-address", address], /^--rds-address cannot be /],
+    ]),
   [["--rds-port", "0"], /^--rds-port /],
   [["--rds-port", "ssh"], /^--rds-port /],
   [["--nvme-port", "65536"], /^--nvme-port /],
@@ -56,6 +74,31 @@ for (const [args, problem] of wrong) {
     }
   });
 }
+
+Deno.test("a folder that has to be given is called missing, not empty", () => {
+  const directory = ["--kind", "directory", ...controller];
+  const reads = [
+    () => readServeConfig(["--mode", "controller", "--kubernetes", "off", ...directory], none),
+    () => readDoctorHalves(directory, none, noFiles),
+    () => readDoctorHalves(["--probe", ...controller], none, noFiles),
+  ];
+  for (const read of reads) assert.throws(read, /^FlagError: --base-path is required[^\n]*$/);
+  const two = ["--probe", "--base-path", "/a/b", "--base-path", "/a/c", ...controller];
+  assert.throws(
+    () => readDoctorHalves(two, none, noFiles),
+    /--base-path cannot be "\/a\/b, \/a\/c"; use exactly one/,
+  );
+});
+
+Deno.test("a volume that has to be given is called missing, with what an adoption takes in its place", () => {
+  for (const args of [[], ["--claims"], ["--claims", ...controller]]) {
+    assert.throws(
+      () => readAdoptOptions(args, none),
+      /^FlagError: VOLUME is required, or --from-cluster ID /,
+    );
+  }
+  assert.throws(() => readVolumeCommand([], none), /^FlagError: VOLUME is required$/);
+});
 
 Deno.test("every command takes what is right", () => {
   for (const read of Object.values(commands)) {

@@ -4,7 +4,7 @@ import { answerReaders, type RouterBehaviours } from "../../router_profile/answe
 import { describeNeeds } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { unexportGraceFor } from "../../router_profile/waits.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { messageAbout, VolumeError } from "../../volume/errors.ts";
 import {
   assertNodeId,
   backendClusterHash,
@@ -13,6 +13,7 @@ import {
   VolumeIdPrefix,
 } from "../../volume/model/ids.ts";
 import { assertBasePath, parseNvmeAddresses } from "../../volume/model/parameters.ts";
+import { isHostAddress } from "../../volume/model/address.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";
 
 /** Reads a file that a flag names; throws when it cannot be read. */
@@ -174,7 +175,7 @@ export function readProfileFile(
     flags.problem(
       "router-profile",
       path,
-      `a file that \`rds-csi doctor --probe\` wrote (${messageOf(error)})`,
+      `a file that \`rds-csi doctor --probe\` wrote (${messageAbout(path, error)})`,
     );
     return undefined;
   }
@@ -205,13 +206,22 @@ export function readRouter(flags: FlagValues): RouterConfig {
   return router;
 }
 
+/** The address of the router's SSH service: one host, also where `--nvme-address` names others. */
+function readAddress(flags: FlagValues): string {
+  const address = flags.required("rds-address", "for the controller");
+  if (address !== "" && !isHostAddress(address)) {
+    flags.problem("rds-address", address, "an IP address or a host name, without a port");
+  }
+  return address;
+}
+
 /**
  * Reads how to reach the router; credentials and host keys may be missing. Every command that has the router's flags
  * begins here, so that none takes what another refuses.
  */
 export function readRouterLoosely(flags: FlagValues): RouterConfig {
   const router = {
-    address: flags.required("rds-address", "for the controller"),
+    address: readAddress(flags),
     port: flags.number("rds-port"),
     user: flags.text("rds-user"),
     keyFile: flags.text("rds-key") || undefined,
@@ -271,14 +281,13 @@ export function readBasePaths(flags: FlagValues): readonly string[] {
  * The addresses at which nodes reach volumes. An address that a node would refuse at every publish is refused before
  * there is a volume.
  *
- * @param fallback the router's own address, which counts where the flag is missing
+ * @param fallback the router's own address, from `readRouterLoosely()`, which counts where the flag is missing
  */
 export function readNvmeAddress(flags: FlagValues, fallback = ""): string {
   const given = flags.text("nvme-address");
-  const address = given || fallback;
-  const name = given === "" ? "rds-address" : "nvme-address";
-  if (address !== "") check(flags, name, address, () => parseNvmeAddresses("nvmeAddress", address));
-  return address;
+  if (given === "") return fallback;
+  check(flags, "nvme-address", given, () => parseNvmeAddresses("nvmeAddress", given));
+  return given;
 }
 
 /** An NQN has at most 223 bytes; a slot and an epoch follow the prefix. */

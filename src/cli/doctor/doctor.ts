@@ -16,7 +16,7 @@ import { type Progress, withProgress } from "../progress.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { openTransport } from "../serve/router.ts";
 import { discover } from "../../nvme/discover.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { messageAbout, VolumeError } from "../../volume/errors.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
 import type { HostSide, ProbeOptions } from "../../doctor/probe/question.ts";
 import { prepareReboot, probeRouter } from "../../doctor/probe/probe.ts";
@@ -244,7 +244,11 @@ export async function runProbe(
     } catch (error) {
       // Three minutes of questions are not lost.
       io.out(text.trimEnd());
-      io.err(`probe: not written to ${options.output}: ${messageOf(error)}; the profile is printed instead`);
+      io.err(
+        `probe: not written to ${options.output}: ${
+          messageAbout(options.output, error)
+        }; the profile is printed instead`,
+      );
       return exitCodes.failed;
     }
     io.err(`probe: written to ${options.output}; use it with --router-profile ${options.output}`);

@@ -213,15 +213,16 @@ export function readDoctorOptions(
   };
   readGrace(flags, unexportGraceFor(options.profile?.answers ?? {}));
   if (kind === "directory") readNfsAddresses(flags, router.address);
-  if (options.probe && (!flags.isGiven("base-path") || options.basePaths.length !== 1)) {
-    flags.problem(
-      "base-path",
-      flags.isGiven("base-path") ? options.basePaths.join(", ") : "",
-      "exactly one folder for --probe, because it makes and removes scratch volumes there",
-    );
-  }
+  if (options.probe) assertOneFolder(flags, options.basePaths);
   flags.assertNoProblems();
   return options;
+}
+
+/** A probe makes and removes scratch volumes, and so where a person said, and nowhere else. */
+function assertOneFolder(flags: FlagValues, folders: readonly string[]): void {
+  const why = "for --probe, because it makes and removes scratch volumes there";
+  if (!flags.isGiven("base-path")) flags.addProblems([`--base-path is required ${why}`]);
+  else if (folders.length !== 1) flags.problem("base-path", folders.join(", "), `exactly one folder ${why}`);
 }
 
 /** Whether this machine is said to be a node. */

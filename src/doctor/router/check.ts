@@ -133,6 +133,8 @@ export interface CheckSettings {
   readonly kind?: "block" | "directory" | undefined;
   /** The TCP port of the exports. */
   readonly nvmePort: number;
+  /** Where nodes reach them, several separated by commas. @default {""} */
+  readonly nvmeAddress?: string;
   /** With one leading slash. */
   readonly basePaths: readonly string[];
   /** Hash of the cluster's id; undefined when no id is given. */

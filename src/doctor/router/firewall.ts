@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net";
 import { ros } from "../../routeros/console/command.ts";
 import { parseRow, parseRows, type Row } from "../../routeros/console/json.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -20,7 +21,7 @@ const queries = [
 export const firewallCheck: RouterCheck = {
   name: firewallName,
   essential: false,
-  async run(router, { kind, nvmePort }) {
+  async run(router, { kind, nvmePort, nvmeAddress = "" }) {
     const dataPort = kind === "directory" ? defaultNfsPort : nvmePort;
     try {
       const [ipv4 = "", ipv6 = "", settings = "", services = ""] = await router.readAll(
@@ -34,7 +35,7 @@ export const firewallCheck: RouterCheck = {
           : parseFilter(ipv6),
       };
       const ssh = parseRows(services, "list of services").find(isSsh);
-      return [judgeDataPort(dataPort, filters), judgeSshPort(ssh, filters)];
+      return [judgeDataPort(dataPort, filters, nvmeAddress), judgeSshPort(ssh, filters)];
     } catch (error) {
       if (!VolumeError.is(error, "unavailable")) throw error;
       return [skipped(firewallName, `cannot judge who reaches port ${dataPort} and SSH: ${error.message}`)];
@@ -48,11 +49,16 @@ export interface Filters {
   readonly ipv6: readonly FilterRule[] | undefined;
 }
 
-/** Judges who reaches the port of the volumes, or of the shared directories. */
-export function judgeDataPort(port: number, filters: Filters): Finding {
+/**
+ * Judges who reaches the port of the volumes, or of the shared directories.
+ *
+ * @param addresses where nodes reach it, separated by commas: an open IPv6 does not help those that use IPv4
+ */
+export function judgeDataPort(port: number, filters: Filters, addresses = ""): Finding {
   const access = accessTo(port, filters);
   const what = `port ${port}`;
-  if ([access.ipv4, access.ipv6].every(isClosed)) {
+  const used = addresses.split(",").every(isIPv4) ? [access.ipv4] : [access.ipv4, access.ipv6];
+  if (used.every(isClosed)) {
     return problem(firewallName, `${what}: no rule lets a node reach it`, routerFixes.portClosed(port));
   }
   return judge(what, access, routerFixes.portOpen(port, needs(access.ipv4), needs(access.ipv6)));

@@ -163,6 +163,18 @@ Deno.test("a port that no rule opens is a problem, whose fix comes before the dr
   }
 });
 
+Deno.test("a port closed over the IPv4 that nodes use is a problem with that fix alone, however open IPv6 is", () => {
+  const filters = { ipv4: rules("action=drop"), ipv6: [] };
+  const { state, fix } = judgeDataPort(4420, filters, "10.0.0.1,10.1.0.1");
+  assert.equal(state, "problem");
+  assert.match(fix!, /^with each network of NODES: \/ip\//);
+  assert.doesNotMatch(fix!, /ipv6/);
+  // A name, or an address of IPv6, may be reached.
+  for (const addresses of ["", "router.lan", "fd00::1", "10.0.0.1,fd00::1"]) {
+    assert.equal(judgeDataPort(4420, filters, addresses).state, "warning", addresses);
+  }
+});
+
 Deno.test("rules that cannot be judged are neither approved nor a warning", () => {
   const { state, found } = judgeDataPort(4420, { ipv4: rules(...defaults), ipv6: undefined });
   assert.equal(state, "skipped");
