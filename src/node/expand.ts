@@ -4,7 +4,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
-import type { StagingState } from "../volume/model/staging_state.ts";
+import type { StagingState } from "../volume/model/staging/state.ts";
 import { awaitDevice, proveNamespace } from "./connections/device.ts";
 import { growMap } from "./chain/map.ts";
 import { mountsAt } from "./mount_table.ts";
@@ -39,7 +39,7 @@ export async function expandVolume(
 ): Promise<bigint> {
   assertSizeRange(request.range);
   const stagingState = await getPlaced(deps, request.volumeId, request.volumePath, context);
-  await deps.connector.rescan(stagingState.nqn, context);
+  await deps.connector.rescan(stagingState.intent.nqn, context);
   const { device, below } = await awaitGrown(deps, stagingState, request.range, context);
   const { limitBytes } = request.range;
   if (limitBytes > 0n && device.sizeBytes > limitBytes) {
@@ -49,14 +49,15 @@ export async function expandVolume(
         `size=${device.sizeBytes} limit=${limitBytes}`,
     );
   }
-  await deps.stagingStore.write({ ...stagingState, namespaceBytes: below.sizeBytes });
-  if (stagingState.kind !== "block") {
+  const intent = { ...stagingState.intent, namespaceBytes: below.sizeBytes };
+  await deps.stagingStore.write({ ...stagingState, intent });
+  if (stagingState.intent.kind !== "block") {
     const mountPoint = await writableStaging(deps, stagingState);
-    await deps.filesystems.grow(device, stagingState.kind, mountPoint, context);
+    await deps.filesystems.grow(device, stagingState.intent.kind, mountPoint, context);
     context.signal.throwIfAborted();
-    if (stagingState.notGrown !== undefined) {
-      const { notGrown: _before, ...grown } = stagingState;
-      await deps.stagingStore.write({ ...grown, namespaceBytes: below.sizeBytes });
+    if (stagingState.here.notGrown !== undefined) {
+      const { notGrown: _before, ...here } = stagingState.here;
+      await deps.stagingStore.write({ ...stagingState, intent, here });
     }
   }
   return device.sizeBytes;
@@ -70,12 +71,12 @@ async function awaitGrown(
 ): Promise<{ readonly device: ProvenDevice; readonly below: ProvenDevice }> {
   const found = await findGrown(deps, stagingState, range.requiredBytes, context);
   const below = await proveNamespace(deps, found, stagingState, context);
-  const device = await growMap(deps, stagingState.map, below, context);
-  if (device.deviceNumber === stagingState.device?.deviceNumber) return { device, below };
+  const device = await growMap(deps, stagingState.intent.map, below, context);
+  if (device.deviceNumber === stagingState.here.device?.deviceNumber) return { device, below };
   throw new VolumeError(
     "identity-mismatch",
     `Cannot expand the volume because its device changed: volume=${stagingState.volumeId} ` +
-      `was=${stagingState.device?.deviceNumber} is=${device.deviceNumber}`,
+      `was=${stagingState.here.device?.deviceNumber} is=${device.deviceNumber}`,
   );
 }
 
@@ -86,7 +87,7 @@ async function awaitGrown(
  */
 async function findGrown(
   deps: NodeDeps,
-  { nqn, volumeId, map }: StagingState,
+  { volumeId, intent: { nqn, map } }: StagingState,
   requiredBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
@@ -106,13 +107,15 @@ async function findGrown(
 
 /** Where the file system is mounted writable. */
 async function writableStaging(deps: NodeDeps, stagingState: StagingState): Promise<string> {
-  const mountPoint = await deps.paths.mountPoint(stagingState.stagingPath);
+  const mountPoint = await deps.paths.mountPoint(stagingState.intent.stagingPath);
   const top = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
-  if (!stagingState.readOnly && top?.deviceNumber === stagingState.device?.deviceNumber) return mountPoint;
+  if (!stagingState.intent.readOnly && top?.deviceNumber === stagingState.here.device?.deviceNumber) {
+    return mountPoint;
+  }
   throw new VolumeError(
     "precondition",
     `Cannot grow the file system because it is ${
-      stagingState.readOnly ? "staged read-only" : "not mounted at its staging path"
+      stagingState.intent.readOnly ? "staged read-only" : "not mounted at its staging path"
     }: ` +
       `volume=${stagingState.volumeId}`,
   );

@@ -56,7 +56,7 @@ export class NodeService {
 
   /** Reports the volumes that are staged already, so that a restart does not look like an empty node. */
   async countStaged(): Promise<void> {
-    for (const { volumeId, staged } of await this.#deps.stagingStore.all()) {
+    for (const { volumeId, here: { staged } } of await this.#deps.stagingStore.all()) {
       this.#deps.events.occurred({ kind: "staged", volumeId, staged });
     }
   }

@@ -95,8 +95,8 @@ export const promiseBugs: readonly PromiseBug[] = [
     bug: {
       title: "a connection that was there counts as one with checksums",
       file: "src/node/stage/stage.ts",
-      from: "wasConnected && stagingState.device === undefined && stagingState.connection.digests?.length",
-      to: "wasConnected && stagingState.device !== undefined && stagingState.connection.digests?.length",
+      from: "wasConnected && here.device === undefined && digests.length > 0",
+      to: "wasConnected && here.device !== undefined && digests.length > 0",
     },
     test: "src/node/stage/digests_test.ts",
   },
@@ -244,8 +244,8 @@ export const promiseBugs: readonly PromiseBug[] = [
     bug: {
       title: "a volume gets a layer that nobody has asked for",
       file: "src/node/stage/stage.ts",
-      from: `if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;`,
-      to: `if (deps.maps === undefined) return stagingState;\n  if (volumeId !== "") deviceLayer = "auto";`,
+      from: `if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return plain;`,
+      to: `if (deps.maps === undefined) return plain;\n  if (volumeId !== "") deviceLayer = "auto";`,
     },
     test: "src/node/layer/without_layer_test.ts",
   },
@@ -288,7 +288,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     bug: {
       title: "a node that is killed does not know whether it had begun a file system",
       file: "src/node/stage/stage_device.ts",
-      from: `  if (stagingState.filesystem === "started") await refuseWhileBusy(deps, device, context);\n`,
+      from: `  if (content.filesystem === "started") await refuseWhileBusy(deps, device, context);\n`,
       to: "",
     },
     test: "src/node/stage/stage_interrupted_test.ts",

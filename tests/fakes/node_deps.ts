@@ -18,8 +18,8 @@ import type {
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Capability, FilesystemType } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { type Content, parseContent } from "../../src/volume/model/filesystem/content.ts";
-import { parseStagingState, type StagingState } from "../../src/volume/model/staging_state.ts";
+import type { Content } from "../../src/volume/model/staging/state.ts";
+import { parseKnown, parseStagingState } from "../../src/volume/model/staging/state_file.ts";
 import { DeviceMapper } from "../../src/device_mapper/device_mapper.ts";
 import { Cryptsetup } from "../../src/device_mapper/cryptsetup.ts";
 import { FakeClock } from "./clock.ts";
@@ -29,6 +29,7 @@ import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
 import { type FakeDevice, found, newDevice, probeOf, thaw } from "./node_device.ts";
 import { FakeDeviceUsers } from "./device_users.ts";
+import { changed, type FlatState, flatten } from "./staging_state.ts";
 import { FakePaths } from "./paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 
@@ -145,20 +146,20 @@ export class FakeNode extends FakeDeviceUsers {
     return this.devices.get(nqn)!;
   }
 
-  get stagingState(): StagingState | undefined {
+  get stagingState(): FlatState | undefined {
     const text = this.paths.nodes.get(`/state/volumes/${volumeId}.json`)?.text;
-    return text === undefined ? undefined : parseStagingState(text, volumeId, "");
+    return text === undefined ? undefined : flatten(parseStagingState(text, volumeId, ""));
   }
 
   get known(): Content | undefined {
     const text = this.paths.nodes.get(`/state/known/${volumeId}.json`)?.text;
-    return text === undefined ? undefined : parseContent(text, volumeId, "");
+    return text === undefined ? undefined : parseKnown(text, volumeId, "").content;
   }
 
-  setStagingState(change: Partial<StagingState>): void {
+  setStagingState(change: Partial<FlatState>): void {
     const path = `/state/volumes/${volumeId}.json`;
     const fields = JSON.parse(this.paths.nodes.get(path)!.text!);
-    this.paths.nodes.set(path, { kind: "file", text: JSON.stringify({ ...fields, ...change }) });
+    this.paths.nodes.set(path, { kind: "file", text: JSON.stringify(changed(fields, change)) });
   }
 
   stageRequest(change: Partial<StageRequest> = {}, context: Record<string, string> = {}): StageRequest {

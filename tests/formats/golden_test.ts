@@ -15,10 +15,13 @@ import {
 import { parsePublishContext } from "../../src/volume/model/publish_context.ts";
 import { importedSource } from "../../src/volume/model/sources.ts";
 import {
+  formatKnown,
   formatStagingState,
+  type KnownContent,
+  parseKnown,
   parseStagingState,
-  type StagingState,
-} from "../../src/volume/model/staging_state.ts";
+} from "../../src/volume/model/staging/state_file.ts";
+import { aStagingState, type FlatState } from "../fakes/staging_state.ts";
 import {
   aPublish,
   inTime,
@@ -97,7 +100,7 @@ const records: Readonly<Record<keyof typeof golden.records, RecordComment>> = {
 
 const device = { deviceNumber: "259:3", uniqueId: "0123456789abcdef0123456789abcdef", sizeBytes: 1n << 30n };
 
-const staged: StagingState = {
+const staged: FlatState = {
   volumeId: "pvc-1",
   nqn: `${testPrefix}:pvc-1:7-0a1b2c3d`,
   epoch: "7-0a1b2c3d",
@@ -120,11 +123,25 @@ const staged: StagingState = {
   published: [{ targetPath: "/var/lib/kubelet/pods/1/mount", readOnly: false }],
 };
 
-const stagingStates: Readonly<Record<keyof typeof golden.stagingStates, StagingState>> = {
+const known: Readonly<Record<keyof typeof golden.known, KnownContent>> = {
+  "used, and an encrypted file system begun": {
+    volumeId: "pvc-1",
+    epoch: "1-0a1b2c3d",
+    keptMs: 1_700_000_000_000,
+    content: {
+      header: "done",
+      filesystem: "started",
+      rootOpened: false,
+      used: true,
+      begunOn: device,
+    },
+  },
+};
+
+const stagingStates: Readonly<Record<keyof typeof golden.stagingStates, FlatState>> = {
   "staged and published": staged,
   "about to connect": {
     ...staged,
-    device: undefined,
     filesystem: "none",
     used: false,
     mountedAs: undefined,
@@ -225,11 +242,20 @@ for (const [name, comment] of Object.entries(records)) {
   });
 }
 
-for (const [name, stagingState] of Object.entries(stagingStates)) {
+for (const [name, fields] of Object.entries(stagingStates)) {
+  const stagingState = aStagingState(fields);
   Deno.test(`the state of a node has its golden text: ${name}`, () => {
     const text = golden.stagingStates[name as keyof typeof stagingStates];
     assert.equal(formatStagingState(stagingState), text);
     assert.deepEqual(parseStagingState(text, stagingState.volumeId, "/state"), stagingState);
+  });
+}
+
+for (const [name, content] of Object.entries(known)) {
+  Deno.test(`what a node knows of an unstaged volume has its golden text: ${name}`, () => {
+    const text = golden.known[name as keyof typeof known];
+    assert.equal(formatKnown(content), text);
+    assert.deepEqual(parseKnown(text, content.volumeId, "/known"), content);
   });
 }
 

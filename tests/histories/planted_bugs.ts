@@ -156,8 +156,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a node forgets with its unstage that the volume was used",
-    file: "src/volume/model/filesystem/content.ts",
-    from: `return mayFormat && (used || filesystem !== "none" || header !== "none");`,
+    file: "src/volume/model/staging/content.ts",
+    from: `return used || filesystem !== "none" || header !== "none";`,
     to: "return false;",
   },
   {
@@ -186,15 +186,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a node forgets what lies on a volume that the next pod mounts with other options",
-    file: "src/volume/model/filesystem/content.ts",
-    from: "const known = withContent({ ...wanted, namespaceBytes }, contentOf(stagingState));",
-    to: "const known = { ...wanted, sizeBytes };",
+    file: "src/volume/model/staging/content.ts",
+    from: "content: contentFor(wanted, content),",
+    to: `content: { header: "none", filesystem: "none", rootOpened: false, used: false },`,
   },
   {
     title: "a node does not record that it begins a file system",
     file: "src/node/stage/stage_device.ts",
-    from:
-      'const started = await staging.deps.stagingStore.write({ ...stagingState, filesystem: "started", begunOn });',
+    from: "const started = await staging.deps.stagingStore.write(begun);",
     to: "const started = stagingState;",
   },
   {
@@ -206,7 +205,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "an expansion leaves the file system as small as it was",
     file: "src/node/expand.ts",
-    from: "    await deps.filesystems.grow(device, stagingState.kind, mountPoint, context);\n",
+    from: "    await deps.filesystems.grow(device, stagingState.intent.kind, mountPoint, context);\n",
     to: "",
   },
   {

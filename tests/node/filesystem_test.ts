@@ -261,10 +261,9 @@ for (const capability of [ext4, xfs]) {
     await Deno.truncate(volume.image, 0);
     await Deno.truncate(volume.image, Number(volumeBytes));
     await writeAt(volume.image, 500_000n);
-    const state = { ...started, filesystem: "started", used: false, rootOpened: false, staged: false };
-    await Deno.writeTextFile(stagingState, JSON.stringify({ ...state, published: [] }));
+    await Deno.writeTextFile(stagingState, JSON.stringify(begunAgain(started)));
     await node.stage(volume, { capability });
-    assert.equal(JSON.parse(await Deno.readTextFile(stagingState)).filesystem, "done");
+    assert.equal(JSON.parse(await Deno.readTextFile(stagingState)).content.filesystem, "done");
     await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "works");
     await node.unstage(volume);
   });
@@ -277,13 +276,21 @@ for (const capability of [ext4, xfs]) {
     await node.unstage(volume);
     const uuid = () => run("blkid", "-p", "-o", "value", "-s", "UUID", volume.image);
     const before = await uuid();
-    const state = { ...started, filesystem: "started", used: false, rootOpened: false, staged: false };
-    await Deno.writeTextFile(stagingState, JSON.stringify(state));
+    await Deno.writeTextFile(stagingState, JSON.stringify(begunAgain(started)));
     await node.stage(volume, { capability });
     assert.equal(await uuid(), before);
     assert.equal((await Deno.stat(node.staging("pvc-1"))).mode! & 0o777, 0o777);
     await node.unstage(volume);
   });
+}
+
+/** The state of a file, as if its mkfs had begun and nothing had come after that. */
+function begunAgain(state: { readonly content: object; readonly here: object }): object {
+  return {
+    ...state,
+    content: { ...state.content, filesystem: "started", used: false, rootOpened: false },
+    here: { ...state.here, staged: false, published: [] },
+  };
 }
 
 async function writeAt(path: string, offset: bigint, bytes = new Uint8Array([1])): Promise<void> {

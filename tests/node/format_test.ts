@@ -175,13 +175,16 @@ nodeTest(
     const volume = new TestVolume(node, "pvc-1", small);
     await node.stage(volume);
     const path = `${node.state}/volumes/pvc-1.json`;
-    const { mountedAs: _, ...state } = JSON.parse(await Deno.readTextFile(path));
+    const { content, here: { mountedAs: _, ...here }, ...rest } = JSON.parse(await Deno.readTextFile(path));
     await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "kept");
     await node.unstage(volume);
     // Before its log is replayed, a file system that a crash has left is inconsistent, too.
     await run("debugfs", "-w", "-R", "sif /data links_count 2", volume.image);
-    const begun = { filesystem: "started", used: false, rootOpened: false, staged: false };
-    await Deno.writeTextFile(path, JSON.stringify({ ...state, ...begun }));
+    const begun = {
+      content: { ...content, filesystem: "started", used: false, rootOpened: false },
+      here: { ...here, staged: false },
+    };
+    await Deno.writeTextFile(path, JSON.stringify({ ...rest, ...begun }));
     await node.stage(volume);
     assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");
     await node.unstage(volume);

@@ -6,14 +6,11 @@ import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
 import { getProfile } from "../../src/simulator/profile.ts";
 import { formatProfile, parseProfile } from "../../src/router_profile/profile.ts";
 import { FlagError } from "../../src/cli/flags.ts";
+import { aStagingState, type FlatState } from "../fakes/staging_state.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import {
-  formatStagingState,
-  parseStagingState,
-  type StagingState,
-} from "../../src/volume/model/staging_state.ts";
+import { formatStagingState, parseStagingState } from "../../src/volume/model/staging/state_file.ts";
 
-const staged: StagingState = {
+const staged: FlatState = {
   volumeId: "pvc-1",
   nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d",
   epoch: "1-0a0b0c0d",
@@ -64,9 +61,9 @@ function readState(text: string): unknown {
 
 /** Each file, with a reader that returns its content or its problem; any other error is thrown. */
 const files: Readonly<Record<string, { readonly text: string; readonly read: (text: string) => unknown }>> = {
-  "a volume's state": { text: formatStagingState(staged), read: readState },
+  "a volume's state": { text: formatStagingState(aStagingState(staged)), read: readState },
   "an encrypted volume's state": {
-    text: formatStagingState({ ...staged, map: "crypt", header: "started" }),
+    text: formatStagingState(aStagingState({ ...staged, map: "crypt", header: "started" })),
     read: readState,
   },
   "a router's profile": {

@@ -99,7 +99,7 @@ export async function assertNotStaged(deps: NodeDeps, verb: string, volumeId: st
   if (stagingState === undefined) return;
   throw new VolumeError(
     "in-use",
-    `Cannot ${verb} the volume because the kubelet has staged it here: volume=${volumeId} staging=${stagingState.stagingPath}; ` +
+    `Cannot ${verb} the volume because the kubelet has staged it here: volume=${volumeId} staging=${stagingState.intent.stagingPath}; ` +
       `rds-csi describe ${volumeId} shows it`,
   );
 }

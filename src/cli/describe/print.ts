@@ -1,5 +1,5 @@
 import { formatBytes } from "../../volume/model/sizes.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { Intent } from "../../volume/model/staging/state.ts";
 import { alignColumns } from "../table.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
@@ -29,9 +29,9 @@ export function formatVolume(volume: DescribedVolume): string[] {
   const rows: (readonly [name: string, text: string])[] = [
     ["volume", `${view.id}: ${stateOf(view)}`],
     ...stagingState === undefined ? [] : [
-      ["kind", kindOf(stagingState)] as const,
-      ["epoch", stagingState.epoch] as const,
-      ["staging", stagingState.stagingPath] as const,
+      ["kind", kindOf(stagingState.intent)] as const,
+      ["epoch", stagingState.intent.epoch] as const,
+      ["staging", stagingState.intent.stagingPath] as const,
     ],
     ["state file", stagingState === undefined && view.damaged === undefined ? "none" : view.stateFile],
     ...deviceRows(view),
@@ -47,7 +47,7 @@ export function formatVolume(volume: DescribedVolume): string[] {
   ];
 }
 
-function kindOf({ kind, map, readOnly }: StagingState): string {
+function kindOf({ kind, map, readOnly }: Intent): string {
   return [kind, ...map === "crypt" ? ["encrypted"] : [], readOnly ? "read-only" : "read-write"].join(", ");
 }
 
@@ -58,7 +58,7 @@ export function formatTable(volumes: readonly DescribedVolume[]): string[] {
     const found = view.device?.found;
     return [
       view.id,
-      view.stagingState?.kind ?? "?",
+      view.stagingState?.intent.kind ?? "?",
       stateOf(view),
       found?.path ?? "-",
       found === undefined ? "-" : formatBytes(found.sizeBytes),
@@ -107,9 +107,9 @@ export function jsonValue(_key: string, value: unknown): unknown {
 function stateOf({ stagingState, damaged, connected }: VolumeView): string {
   if (damaged !== undefined) return "damaged state file";
   if (stagingState === undefined) return "connected without state file";
-  const state = !stagingState.staged
+  const state = !stagingState.here.staged
     ? "half staged"
-    : stagingState.published.length > 0
+    : stagingState.here.published.length > 0
     ? "published"
     : "staged";
   return connected.length > 0 ? state : `${state}, not connected`;

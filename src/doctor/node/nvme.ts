@@ -6,7 +6,7 @@ import { messageOf } from "../../volume/errors.ts";
 import type { Network, Reach } from "../../host/network.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 const transportName = "nvme-transport";
@@ -134,7 +134,7 @@ export function targetsOf(
     return given.nvmeAddress.split(",").map((address) => ({ address, port: given.nvmePort }));
   }
   const all = volumes.map(stagingStateOf)
-    .filter((stagingState) => stagingState !== undefined).flatMap(({ addresses, port }) =>
+    .filter((stagingState) => stagingState !== undefined).flatMap(({ intent: { addresses, port } }) =>
       addresses.map((address) => ({ address, port }))
     );
   return [...new Map(all.map((at) => [`${at.address} ${at.port}`, at])).values()];
@@ -172,7 +172,8 @@ export async function checkTargets(
 function stagedAt(volumes: readonly NodeVolume[], { address, port }: TargetAddress): readonly StagingState[] {
   return volumes.map(stagingStateOf).filter((stagingState) => stagingState !== undefined)
     .filter((stagingState) =>
-      stagingState.staged && stagingState.port === port && stagingState.addresses.includes(address)
+      stagingState.here.staged && stagingState.intent.port === port &&
+      stagingState.intent.addresses.includes(address)
     );
 }
 
@@ -210,7 +211,7 @@ function judgeOffer(
   const found = `${describe(at)} answers in ${
     Math.round(ms)
   } ms, and offers this host ${own.length} of this driver's exports`;
-  const withdrawn = staged.filter(({ nqn }) => !offered.includes(nqn)).map(({ nqn }) => nqn);
+  const withdrawn = staged.map(({ intent: { nqn } }) => nqn).filter((nqn) => !offered.includes(nqn));
   if (withdrawn.length === 0) return fine(targetName, found);
   return warning(
     targetName,

@@ -1,5 +1,6 @@
 import { type Finding, fine, type Fix, problem, warning } from "../../volume/model/finding.ts";
-import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
+import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import { nodeFixes } from "./fixes.ts";
 import type { VolumeView } from "./volume_view.ts";
 
@@ -13,7 +14,7 @@ export function judgeVolumes(views: readonly VolumeView[]): readonly Finding[] {
     }))
   );
   if (findings.length > 0) return findings;
-  const staged = views.filter(({ stagingState }) => stagingState?.staged === true).length;
+  const staged = views.filter(({ stagingState }) => stagingState?.here.staged === true).length;
   return [fine(check, `${staged} staged here, each with its state file and its connection`)];
 }
 
@@ -60,16 +61,17 @@ const fixes: Readonly<Record<string, (id: string) => Fix>> = {
 };
 
 function judgeConnected({ id, connected }: VolumeView, stagingState: StagingState): readonly Finding[] {
-  const foreign = connected.map(({ nqn }) => nqn).filter((nqn) => nqn !== stagingState.nqn);
+  const foreign = connected.map(({ nqn }) => nqn).filter((nqn) => nqn !== stagingState.intent.nqn);
   if (foreign.length === 0) return [];
   const found = `it is connected under another epoch than is staged: nqn=${foreign.join(",")} ` +
-    `staged=${stagingState.nqn}`;
+    `staged=${stagingState.intent.nqn}`;
   return [problem("OtherEpoch", found, nodeFixes.otherName(id))];
 }
 
 function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): readonly Finding[] {
   const elsewhere = mounts.filter(({ role }) => role === "elsewhere").map(({ path }) => path);
-  const refusesWrites = device?.readOnly === true && !wantsReadOnlyDevice(stagingState);
+  const refusesWrites = device?.readOnly === true &&
+    !wantsReadOnlyDevice(stagingState.intent, stagingState.here.published);
   return [
     ...elsewhere.map((path) =>
       warning("MountedElsewhere", `it is mounted or bound where the kubelet did not ask for it: ${path}`)
@@ -77,10 +79,10 @@ function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): r
     ...refusesWrites
       ? [warning("WritesRefused", "the kernel refuses writes to its device, and the volume is not read-only")]
       : [],
-    ...stagingState.header === "started"
+    ...stagingState.content.header === "started"
       ? [warning("HeaderUnfinished", "writing its encryption header began and did not finish")]
       : [],
-    ...stagingState.filesystem === "started"
+    ...stagingState.content.filesystem === "started"
       ? [warning("MkfsUnfinished", "mkfs on its device began and did not finish")]
       : [],
   ];

@@ -4,7 +4,9 @@ import { bindsOf, mountsAt, mountsOf } from "../../node/mount_table.ts";
 import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { prove } from "../../node/connections/device.ts";
 import { stateFileName } from "../../node/stage/state_file_name.ts";
-import { recordedNumbers } from "../../node/connections/teardown.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
+import { usedBytes } from "../../volume/model/staging/intent.ts";
+import { recordedNumbers } from "../../volume/model/staging/here.ts";
 import { readChain } from "../../node/chain/chain.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeDeps } from "../../node/deps.ts";
@@ -13,7 +15,6 @@ import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import type { HealthProblem } from "../../volume/model/health/health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
-import { type StagingState, usedBytes } from "../../volume/model/staging_state.ts";
 import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 /** A path where a volume is mounted or bound, or should be. */
@@ -74,7 +75,7 @@ export async function viewVolume(
 ): Promise<VolumeView> {
   const { deps } = adapters;
   const stagingState = stagingStateOf(volume);
-  const found = await deviceOf(deps, stagingState?.nqn ?? volume.connected[0]?.nqn, context);
+  const found = await deviceOf(deps, stagingState?.intent.nqn ?? volume.connected[0]?.nqn, context);
   const device = typeof found === "string" ? undefined : found;
   return {
     id: volume.id,
@@ -143,8 +144,9 @@ async function mismatchOf(
   stagingState: StagingState | undefined,
   context: CallContext,
 ): Promise<string | undefined> {
-  const { nqn, device } = stagingState ?? { nqn: found.nqn, device: undefined };
-  const sizeBytes = stagingState === undefined ? 0n : usedBytes(stagingState);
+  const nqn = stagingState?.intent.nqn ?? found.nqn;
+  const sizeBytes = stagingState === undefined ? 0n : usedBytes(stagingState.intent);
+  const device = stagingState?.here.device;
   try {
     await prove(deps, found, { nqn, sizeBytes, uniqueId: device?.uniqueId ?? "" }, context);
     return undefined;
@@ -165,7 +167,9 @@ async function viewMounts(
   const table = await deps.mounts.table();
   const locations = await ownLocations(deps, stagingState);
   const own = locations.map((location) => ({ ...location, entry: mountsAt(table, location.path).at(-1) }));
-  const numbers = found === undefined ? stagingState && recordedNumbers(stagingState) : [found.deviceNumber];
+  const numbers = found === undefined
+    ? stagingState && recordedNumbers(stagingState.here)
+    : [found.deviceNumber];
   const binds = found === undefined ? [] : await bindsOf(deps.paths, table, found, context);
   const elsewhere = [...mountsOf(table, new Set(numbers)), ...binds]
     .filter(({ mountPoint }) => !locations.some(({ path }) => path === mountPoint))
@@ -180,8 +184,13 @@ async function viewMounts(
 async function ownLocations(deps: NodeDeps, stagingState: StagingState | undefined) {
   if (stagingState === undefined) return [];
   const locations = [
-    ...stagingState.kind === "block" ? [] : [{ path: stagingState.stagingPath, role: "staging" as const }],
-    ...stagingState.published.map(({ targetPath }) => ({ path: targetPath, role: "published" as const })),
+    ...stagingState.intent.kind === "block"
+      ? []
+      : [{ path: stagingState.intent.stagingPath, role: "staging" as const }],
+    ...stagingState.here.published.map(({ targetPath }) => ({
+      path: targetPath,
+      role: "published" as const,
+    })),
   ];
   return await Promise.all(
     locations.map(async ({ path, role }) => ({ path: await deps.paths.mountPoint(path), role })),

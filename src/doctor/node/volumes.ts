@@ -4,7 +4,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection } from "../../volume/ports/node_ports.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { HostIdentity } from "../../volume/model/host/identity.ts";
 

@@ -1,5 +1,6 @@
 import { poll } from "../../async/poll.ts";
-import { type StagingState, usedBytes } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
+import { usedBytes } from "../../volume/model/staging/intent.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
@@ -33,7 +34,7 @@ export async function proveStaged(
   stagingState: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  return await proveLeast(deps, found, stagingState, usedBytes(stagingState), context);
+  return await proveLeast(deps, found, stagingState, usedBytes(stagingState.intent), context);
 }
 
 /** Like {@linkcode proveStaged}, for the volume's namespace, which may be below the device through which it is used. */
@@ -43,13 +44,13 @@ export async function proveNamespace(
   stagingState: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  return await proveLeast(deps, found, stagingState, stagingState.namespaceBytes, context);
+  return await proveLeast(deps, found, stagingState, stagingState.intent.namespaceBytes, context);
 }
 
 async function proveLeast(
   deps: NodeDeps,
   found: FoundDevice,
-  { nqn, device, map }: StagingState,
+  { intent: { nqn, map }, here: { device } }: StagingState,
   sizeBytes: bigint,
   context: CallContext,
 ): Promise<ProvenDevice> {

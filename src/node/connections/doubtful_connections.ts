@@ -1,6 +1,6 @@
 import { withDeadline } from "../../async/deadline.ts";
 import { messageOf } from "../../volume/errors.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 import { findMultipath } from "../chain/chain.ts";
@@ -26,7 +26,7 @@ export class DoubtfulConnections {
 
   /** A connect has not ended in its time, and the kernel may still carry it out: the next check looks again. */
   suspect(stagingState: StagingState): void {
-    this.#inDoubt.set(stagingState.nqn, stagingState);
+    this.#inDoubt.set(stagingState.intent.nqn, stagingState);
   }
 
   /**
@@ -37,14 +37,14 @@ export class DoubtfulConnections {
    *   and so says nothing
    */
   async dropIfUnstaged(stagingState: StagingState, context: CallContext): Promise<void> {
-    const { volumeId, stagingPath, nqn } = stagingState;
+    const { volumeId, intent: { stagingPath, nqn } } = stagingState;
     this.#inDoubt.delete(nqn);
     if (await findMultipath(this.#deps, nqn) !== undefined) return;
     const release = context.signal.aborted ? undefined : this.#lock.tryTake([volumeId, stagingPath]);
     if (release === undefined) return void this.#inDoubt.set(nqn, stagingState);
     try {
       const current = await this.#deps.stagingStore.find(volumeId);
-      if (current?.nqn !== nqn) await disconnectUnrecorded(this.#deps, nqn, context);
+      if (current?.intent.nqn !== nqn) await disconnectUnrecorded(this.#deps, nqn, context);
     } finally {
       release();
     }
@@ -57,7 +57,7 @@ export class DoubtfulConnections {
 
   async #checkOne(stagingState: StagingState, signal: AbortSignal): Promise<void> {
     const { clock, notes } = this.#deps;
-    const { nqn } = stagingState;
+    const { nqn } = stagingState.intent;
     const whole = { requestId: `connection-${nqn}`, signal };
     try {
       await withDeadline(clock, whole, checkMs, `look at the connection ${nqn}`, async (context) => {

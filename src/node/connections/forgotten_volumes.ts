@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { unstageVolume } from "../stage/unstage.ts";
@@ -60,7 +60,7 @@ export class ForgottenVolumes {
    * can be staged again. A mount in another namespace is found only after the driver's own mount is gone.
    */
   async release(stagingState: StagingState, context: CallContext): Promise<void> {
-    const { volumeId, stagingPath, published } = stagingState;
+    const { volumeId, intent: { stagingPath }, here: { published } } = stagingState;
     if (!this.mayBe(stagingState)) return;
     if (await isAnyMounted(this.#deps, published.map(({ targetPath }) => targetPath))) {
       this.named(volumeId);
@@ -75,7 +75,7 @@ export class ForgottenVolumes {
     }
     this.#deps.notes?.warn("released an unused volume that the kubelet has forgotten", {
       volumeId,
-      nqn: stagingState.nqn,
+      nqn: stagingState.intent.nqn,
     });
   }
 }

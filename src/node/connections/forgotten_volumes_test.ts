@@ -1,3 +1,4 @@
+import { aStagingState } from "../../../tests/fakes/staging_state.ts";
 import assert from "node:assert/strict";
 import { block, ext4, FakeNode, nqn, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
@@ -78,11 +79,12 @@ Deno.test("what is known of an unfinished file system stays when a kubelet has f
 Deno.test("a volume is remembered until it is unstaged", async () => {
   const { node, after } = await forgotten(ext4);
   await node.stage();
-  const { stagingState, service } = node;
+  const { service } = node;
+  const stagingState = aStagingState(node.stagingState!);
   await after(11);
-  assert.equal(service.forgotten.mayBe(stagingState!), false);
+  assert.equal(service.forgotten.mayBe(stagingState), false);
   await node.unstage();
-  assert.equal(service.forgotten.mayBe(stagingState!), true);
+  assert.equal(service.forgotten.mayBe(stagingState), true);
   await node.stage();
   await after(1);
   assert.deepEqual([node.device.connected, node.stagingState?.staged], [true, true]);

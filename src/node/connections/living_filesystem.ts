@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { DeviceUser } from "../../volume/model/host/device_user.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { Intent, StagingState } from "../../volume/model/staging/state.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -27,14 +27,19 @@ export async function endLivingFilesystem(
   const isAlone = users.every((user) =>
     user.by === "superblock" && user.device === device.path && user.hidden.length === 0
   );
-  if (users.length === 0 || !isAlone || stagingState === undefined || stagingState.kind === "block") {
+  if (users.length === 0 || !isAlone || stagingState === undefined || stagingState.intent.kind === "block") {
     return false;
   }
   const release = await deps.devices.hold(device, context);
   try {
-    const { used: found } = await readChain(deps, stagingState.nqn, context);
+    const { used: found } = await readChain(deps, stagingState.intent.nqn, context);
     if (found?.deviceNumber !== device.deviceNumber) return false;
-    await mountAndEnd(deps, stagingState, await proveStaged(deps, found, stagingState, context), context);
+    await mountAndEnd(
+      deps,
+      stagingState.intent,
+      await proveStaged(deps, found, stagingState, context),
+      context,
+    );
     return true;
   } catch (error) {
     context.signal.throwIfAborted();
@@ -52,7 +57,7 @@ export async function endLivingFilesystem(
 
 async function mountAndEnd(
   deps: NodeDeps,
-  { kind, stagingPath, readOnly, mountFlags: flags }: StagingState,
+  { kind, stagingPath, readOnly, mountFlags: flags }: Intent,
   device: ProvenDevice,
   context: CallContext,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import { runLimited } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { MissingPath } from "../../volume/ports/node_ports.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
 import { DoubtfulConnections } from "./doubtful_connections.ts";
@@ -63,11 +63,15 @@ export class PathWatch {
     try {
       await this.#doubtful.check(this.#stop.signal);
       const connections = await deps.connector.allConnections(context);
-      const lacking = (await deps.stagingStore.all()).filter(({ staged, nqn, addresses }) => {
-        const paths = connections.get(nqn)?.length ?? 0;
-        return staged && paths > 0 && paths < new Set(addresses).size;
-      });
-      for (const nqn of this.#said.keys()) if (!lacking.some((each) => each.nqn === nqn)) this.#say(nqn, []);
+      const lacking = (await deps.stagingStore.all()).filter(
+        ({ intent: { nqn, addresses }, here: { staged } }) => {
+          const paths = connections.get(nqn)?.length ?? 0;
+          return staged && paths > 0 && paths < new Set(addresses).size;
+        },
+      );
+      for (const nqn of this.#said.keys()) {
+        if (!lacking.some((each) => each.intent.nqn === nqn)) this.#say(nqn, []);
+      }
       for (const stagingState of lacking) {
         if (!this.#stop.signal.aborted) await this.#addTo(stagingState);
       }
@@ -91,15 +95,15 @@ export class PathWatch {
 
   async #addTo(stagingState: StagingState): Promise<void> {
     const { connector, stagingStore, clock } = this.#options.deps;
-    const { nqn, volumeId } = stagingState;
+    const { volumeId, intent: { nqn } } = stagingState;
     const limits = { name: `paths-${volumeId}`, timeoutMs: volumeMs, signal: this.#stop.signal };
     try {
       await runLimited(clock, limits, async (context) => {
         // The round may have begun long ago.
         const current = await stagingStore.findUndamaged(volumeId);
-        if (current?.nqn !== nqn || !current.staged) return;
+        if (current?.intent.nqn !== nqn || !current.here.staged) return;
         try {
-          this.#say(nqn, await connector.addPaths(targetOf(current), context));
+          this.#say(nqn, await connector.addPaths(targetOf(current.intent), context));
         } finally {
           await this.#doubtful.dropIfUnstaged(current, context);
         }

@@ -4,7 +4,8 @@ import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type StagingState, withHere } from "../../volume/model/staging/state.ts";
+import { recordedNumbers } from "../../volume/model/staging/here.ts";
 import { isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
 import { findMap, findOwnMap, nodeOf, othersBelow, readChain } from "../chain/chain.ts";
 import { removeOwnMap } from "../chain/map.ts";
@@ -20,11 +21,6 @@ export interface Teardown {
   readonly stagingPaths: readonly string[];
   /** This node's record of the volume; undefined when there is none. */
   readonly stagingState: StagingState | undefined;
-}
-
-/** Returns the device numbers that are recorded for a volume. */
-export function recordedNumbers(stagingState: StagingState): readonly string[] {
-  return [stagingState.device?.deviceNumber, stagingState.mountedAs].filter((number) => number !== undefined);
 }
 
 /**
@@ -66,9 +62,9 @@ export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallCo
   refuseWhileUsed(volume, users.filter((user) => user.by !== "mount" || !points.includes(user.at)));
   const { stagingState } = volume;
   // From here on the volume must not be published, even if this call fails later.
-  if (stagingState !== undefined) await deps.stagingStore.write({ ...stagingState, staged: false });
+  if (stagingState !== undefined) await deps.stagingStore.write(withHere(stagingState, { staged: false }));
   // The staging path of a mounted volume holds the volume's own files, so the device file is not looked for there.
-  if (stagingState === undefined || stagingState.kind === "block") {
+  if (stagingState === undefined || stagingState.intent.kind === "block") {
     await removeDeviceFiles(deps, volume.stagingPaths, points, context);
   }
   for (const mountPoint of points) {
@@ -170,7 +166,7 @@ async function refuseWhilePublished(
   const table = await deps.mounts.table();
   const staged = points.flatMap((mountPoint) => mountsAt(table, mountPoint));
   const { stagingState } = volume;
-  const recorded = stagingState === undefined ? [] : recordedNumbers(stagingState);
+  const recorded = stagingState === undefined ? [] : recordedNumbers(stagingState.here);
   // A record that was begun after another was lost, and names no device yet, says no more than none.
   const own = recorded.length === 0 ? undefined : [...recorded, ...found.map((it) => it.deviceNumber)];
   const foreign = staged.find((entry) =>
@@ -183,7 +179,7 @@ async function refuseWhilePublished(
         `path=${foreign.mountPoint} device=${foreign.deviceNumber} type=${foreign.filesystem}`,
     );
   }
-  const published = stagingState?.published.map(({ targetPath }) => targetPath) ?? [];
+  const published = stagingState?.here.published.map(({ targetPath }) => targetPath) ?? [];
   for (const mountPoint of await mountPoints(deps, published)) {
     if (mountsAt(table, mountPoint).length === 0) continue;
     throw new VolumeError(
@@ -209,7 +205,7 @@ async function usersOfAll(
 ): Promise<readonly DeviceUser[]> {
   const users: DeviceUser[] = [];
   for (const device of found) users.push(...await usersOf(deps, device, "open", context));
-  if (stagingState === undefined || stagingState.map !== undefined) {
+  if (stagingState === undefined || stagingState.intent.map !== undefined) {
     for (const nqn of nqns) users.push(...await othersBelow(deps, nqn, found, context));
   }
   return withoutSpared(deps, users);

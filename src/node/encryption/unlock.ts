@@ -1,7 +1,8 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { mapName } from "../../volume/model/device_layer.ts";
 import { headerLabel, headerType, type Passphrases, unfinishedLabel } from "../../volume/model/encryption.ts";
-import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import { type StagingState, withContent } from "../../volume/model/staging/state.ts";
+import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import type { DeviceProbe, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
 import { holdProven, proveAgain } from "../connections/device.ts";
@@ -46,17 +47,18 @@ interface Unlocked {
  */
 export async function unlock(unlocking: Unlocking, stagingState: StagingState): Promise<Unlocked> {
   const { deps, below, undo, context } = unlocking;
-  const { volumeId, nqn } = stagingState;
+  const { volumeId, intent: { nqn } } = stagingState;
   await assertUsable(unlocking, stagingState);
   const map = await findMap(deps, volumeId);
   const there = map?.kind === "crypt" ? map : undefined;
-  const isUsable = there !== undefined && isOn(there, below) && stagingState.header !== "started" &&
+  const isUsable = there !== undefined && isOn(there, below) && stagingState.content.header !== "started" &&
     await isOwn(unlocking, there);
   if (isUsable) {
     const device = await growMap(deps, "crypt", below, context);
     // One that was opened by hand takes no writes.
-    const isStuck = !wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(device) === true;
-    if (!isStuck) return { device, stagingState: { ...stagingState, header: "done" } };
+    const isStuck = !wantsReadOnlyDevice(stagingState.intent, stagingState.here.published) &&
+      await deps.devices.isReadOnly(device) === true;
+    if (!isStuck) return { device, stagingState: withContent(stagingState, { header: "done" }) };
   }
   if (there !== undefined) await dropStale(unlocking, stagingState, there);
   const { release } = await holdProven(deps, below, undo, context);
@@ -70,12 +72,13 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   });
   const device = await proveMap(deps, below, context);
   context.signal.throwIfAborted();
-  const { begunOn: _begunOn, ...rest } = stagingState;
+  const { begunOn: _begunOn, ...finished } = stagingState.content;
   // What is unfinished beyond a header that is known is a file system.
-  const done = { ...(stagingState.header === "done" ? stagingState : rest), header: "done" as const };
+  const known = stagingState.content.header === "done" ? stagingState.content : finished;
+  const done: StagingState = { ...stagingState, content: { ...known, header: "done" } };
   if (header !== "known") await completeHeader(unlocking, done, device);
   // A label that was written by half is in one copy of the header only.
-  else if (stagingState.header === "started" && !opensReadOnly(unlocking, stagingState)) {
+  else if (stagingState.content.header === "started" && !opensReadOnly(unlocking, stagingState)) {
     await deps.encryption!.complete(below, context);
   }
   await release();
@@ -131,7 +134,7 @@ async function decideHeader(
   stagingState: StagingState,
 ): Promise<"new" | "again" | "known"> {
   const { deps, publish, below, sameDevice, context } = unlocking;
-  const { volumeId, header, readOnly, used, epoch } = stagingState;
+  const { volumeId, intent: { readOnly, epoch }, content: { header, used } } = stagingState;
   if (header === "started") await refuseWhileBusy(deps, below, context);
   const probe = await probeDevice(deps, below, context);
   const label = probe.signature.state === "found" ? probe.signature.label : undefined;
@@ -181,7 +184,7 @@ async function writeHeader(
   await refuseWhileBusy(deps, below, context);
   const { deviceNumber, uniqueId, sizeBytes } = below;
   const begunOn = { deviceNumber, uniqueId, sizeBytes };
-  await deps.stagingStore.write({ ...stagingState, header: "started", begunOn });
+  await deps.stagingStore.write(withContent(stagingState, { header: "started", begunOn }));
   if (again) await deps.filesystems.eraseEnds(await proveAgain(deps, below, context), context);
   const passphrase = passphrases.next ?? passphrases.current;
   const { keyCost } = parameters.encryption;
@@ -191,7 +194,7 @@ async function writeHeader(
 
 /** A replay of a log writes to the device of a volume that is only read. */
 function opensReadOnly({ mayReplay }: Unlocking, stagingState: StagingState): boolean {
-  return wantsReadOnlyDevice(stagingState) && !mayReplay;
+  return wantsReadOnlyDevice(stagingState.intent, stagingState.here.published) && !mayReplay;
 }
 
 /** Opens the device with the next passphrase, if there is one, which replaces the current one where that is allowed. */

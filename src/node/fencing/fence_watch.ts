@@ -1,7 +1,8 @@
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { FenceResult } from "../../volume/rules/fence.ts";
 import type { CallContext, Random } from "../../volume/ports/system.ts";
-import { type StagingState, withMissed } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
+import { withMissed } from "../../volume/model/staging/here.ts";
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
 import { RecentConnections } from "./recent_connections.ts";
@@ -128,7 +129,7 @@ export class FenceWatch {
   }
 
   async #decide(stagingState: StagingState, reads: CheckReads, context: CallContext): Promise<void> {
-    const { volumeId, nqn } = stagingState;
+    const { volumeId, intent: { nqn } } = stagingState;
     const subject = { volumeId, nqn, stagingState };
     const seen = await reads.connections.to(nqn, context);
     const result = await this.#options.fencing.judge({ ...subject, seen }, reads.offered, context);
@@ -140,10 +141,14 @@ export class FenceWatch {
       );
       // A tool of the call that holds the lock may hang until the connection ends. An unstage takes down the rest.
       if (!isDone) await this.#options.fencing.forceDisconnect(subject, result.why, context);
-    } else if (!isSameMemory(memoryOf(result), stagingState.missed)) {
+    } else if (!isSameMemory(memoryOf(result), stagingState.here.missed)) {
       await this.#locked(
         stagingState,
-        (current) => this.#options.deps.stagingStore.write(withMissed(current, memoryOf(result))),
+        (current) =>
+          this.#options.deps.stagingStore.write({
+            ...current,
+            here: withMissed(current.here, memoryOf(result)),
+          }),
       );
     }
   }
@@ -153,11 +158,11 @@ export class FenceWatch {
     stagingState: StagingState,
     change: (current: StagingState) => Promise<unknown>,
   ): Promise<boolean> {
-    const release = this.#options.lock.tryTake([stagingState.volumeId, stagingState.stagingPath]);
+    const release = this.#options.lock.tryTake([stagingState.volumeId, stagingState.intent.stagingPath]);
     if (release === undefined) return false;
     try {
       const current = await this.#options.deps.stagingStore.find(stagingState.volumeId);
-      if (current?.nqn === stagingState.nqn) await change(current);
+      if (current?.intent.nqn === stagingState.intent.nqn) await change(current);
       return true;
     } finally {
       release();
@@ -166,12 +171,12 @@ export class FenceWatch {
 
   async #takeDown(stagingState: StagingState, why: string, context: CallContext): Promise<void> {
     const { deps, fencing } = this.#options;
-    const { volumeId, nqn } = stagingState;
+    const { volumeId, intent: { nqn } } = stagingState;
     if (!await fencing.forceDisconnect({ volumeId, nqn, stagingState }, why, context)) return;
     try {
       await tearDown(
         deps,
-        { volumeId, nqns: [nqn], stagingPaths: [stagingState.stagingPath], stagingState },
+        { volumeId, nqns: [nqn], stagingPaths: [stagingState.intent.stagingPath], stagingState },
         context,
       );
     } catch (error) {
@@ -184,7 +189,7 @@ export class FenceWatch {
   }
 
   /** Logs one line for each change, not for each check. */
-  #report({ volumeId, nqn }: StagingState, result: FenceResult): void {
+  #report({ volumeId, intent: { nqn } }: StagingState, result: FenceResult): void {
     const { notes } = this.#options.deps;
     const healthy = result.state === "live" || result.state === "gone";
     // Logs once that the volume is missing, not for how long.
@@ -219,7 +224,7 @@ export class FenceWatch {
 
   #forgetOthers(staged: readonly StagingState[], connected: readonly string[]): void {
     this.#options.fencing.keepOnly(
-      new Set([...connected, ...staged.map((stagingState) => stagingState.nqn)]),
+      new Set([...connected, ...staged.map((stagingState) => stagingState.intent.nqn)]),
     );
     const ids = new Set(staged.map((stagingState) => stagingState.volumeId));
     for (const key of this.#reported.keys()) {

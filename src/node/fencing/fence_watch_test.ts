@@ -253,10 +253,11 @@ Deno.test("check() asks a target once for all its volumes, and not again while i
   await node.stage();
   const text = node.paths.nodes.get(`/state/volumes/${volumeId}.json`)!.text!;
   for (let i = 2; i < 40; i++) {
-    const other = { ...JSON.parse(text), volumeId: `pvc-${i}`, nqn: nqn.replace("pvc-1", `pvc-${i}`) };
-    node.paths.nodes.set(`/state/volumes/pvc-${i}.json`, { kind: "file", text: JSON.stringify(other) });
-    node.devices.set(other.nqn, node.newDevice({ connected: true }));
-    node.connections.set(other.nqn, { state: "connecting" });
+    const id = `pvc-${i}`;
+    const name = nqn.replace("pvc-1", id);
+    node.paths.nodes.set(`/state/volumes/${id}.json`, { kind: "file", text: text.replaceAll("pvc-1", id) });
+    node.devices.set(name, node.newDevice({ connected: true }));
+    node.connections.set(name, { state: "connecting" });
   }
   let asked = 0;
   node.offered = () => {
@@ -314,11 +315,11 @@ async function kernelReads(count: number): Promise<number> {
   const kernel = new Kernel();
   const node = new FakeNode(kernel.clock);
   await node.stage();
-  const state = JSON.parse(node.paths.nodes.get(`/state/volumes/${volumeId}.json`)!.text!);
+  const state = node.paths.nodes.get(`/state/volumes/${volumeId}.json`)!.text!;
   for (let at = 1; at <= count; at++) {
     const [id, own] = [`pvc-${at}`, nqn.replace(volumeId, `pvc-${at}`)];
     kernel.add({ nqn: own, address: "10.0.0.1", ...host });
-    const text = JSON.stringify({ ...state, volumeId: id, nqn: own, stagingPath: `/kubelet/staging/${id}` });
+    const text = state.replaceAll(volumeId, id);
     node.paths.nodes.set(`/state/volumes/${id}.json`, { kind: "file", text });
   }
   let files = 0;

@@ -2,7 +2,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { defaultFenceSettleMs, type FenceResult, judgeFence } from "../../volume/rules/fence.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, TargetAddress } from "../../volume/ports/node_ports.ts";
-import { type FenceMemory, type StagingState, withMissed } from "../../volume/model/staging_state.ts";
+import type { FenceMemory, StagingState } from "../../volume/model/staging/state.ts";
+import { withMissed } from "../../volume/model/staging/here.ts";
 import { endQueueing, isQueueing } from "../layer/queueing.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
@@ -60,7 +61,7 @@ export class Fencing {
     const answers = rest ? [] : await reads.readAll(placesOf(before, stagingState));
     // The read took time, and a controller may have come back meanwhile.
     const connections = rest ? before : await this.#deps.connector.connections(nqn, context);
-    if (stagingState?.staged === true) {
+    if (stagingState?.here.staged === true) {
       this.#deps.events.occurred({ kind: "connections", volumeId: stagingState.volumeId, connections });
     }
     const isUnwanted = subject.unstaging === true || subject.unpublishedTarget !== undefined;
@@ -73,7 +74,7 @@ export class Fencing {
       queued,
       host: this.#deps.connector.host,
       reads: answers,
-      memory: this.#seen.has(nqn) ? this.#seen.get(nqn) : stagingState?.missed,
+      memory: this.#seen.has(nqn) ? this.#seen.get(nqn) : stagingState?.here.missed,
       nowMs: Math.min(this.#deps.clock.now(), ...answers.map((read) => read.beganMs)),
       settleMs: this.#deps.settings.fenceSettleMs ?? defaultFenceSettleMs,
     });
@@ -110,7 +111,7 @@ export class Fencing {
   ): Promise<void> {
     const reads = this.newReads();
     for (const nqn of volume.nqns) {
-      const stagingState = volume.stagingState?.nqn === nqn ? volume.stagingState : undefined;
+      const stagingState = volume.stagingState?.intent.nqn === nqn ? volume.stagingState : undefined;
       const subject = { volumeId: volume.volumeId, nqn, stagingState, ...call };
       const result = await this.judge(subject, reads, context);
       if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
@@ -147,8 +148,10 @@ export class Fencing {
     const stagingState = await this.#deps.stagingStore.findUndamaged(volumeId);
     const connected = await connectedNqns(this.#deps, volumeId, context);
     const reads = this.newReads();
-    for (const nqn of new Set([...(stagingState === undefined ? [] : [stagingState.nqn]), ...connected])) {
-      const own = stagingState?.nqn === nqn ? stagingState : undefined;
+    for (
+      const nqn of new Set([...(stagingState === undefined ? [] : [stagingState.intent.nqn]), ...connected])
+    ) {
+      const own = stagingState?.intent.nqn === nqn ? stagingState : undefined;
       const subject = {
         volumeId,
         nqn,
@@ -168,13 +171,13 @@ export class Fencing {
 
   /** A published volume is not unstaged: a workload still writes to it, and the target may be back by then. */
   async #isPublished(stagingState: StagingState | undefined, butAt: string | undefined): Promise<boolean> {
-    const targets = stagingState?.published.map(({ targetPath }) => targetPath) ?? [];
+    const targets = stagingState?.here.published.map(({ targetPath }) => targetPath) ?? [];
     return await isAnyMounted(this.#deps, targets.filter((target) => target !== butAt));
   }
 
   async #remember(stagingState: StagingState, memory: FenceMemory | undefined): Promise<void> {
-    if (!isSameMemory(memory, stagingState.missed)) {
-      await this.#deps.stagingStore.write(withMissed(stagingState, memory));
+    if (!isSameMemory(memory, stagingState.here.missed)) {
+      await this.#deps.stagingStore.write({ ...stagingState, here: withMissed(stagingState.here, memory) });
     }
   }
 }
@@ -202,6 +205,7 @@ function placesOf(
   connections: readonly Connection[],
   stagingState: StagingState | undefined,
 ): readonly TargetAddress[] {
-  const known = stagingState?.addresses.map((address) => ({ address, port: stagingState.port })) ?? [];
+  const known =
+    stagingState?.intent.addresses.map((address) => ({ address, port: stagingState.intent.port })) ?? [];
   return [...connections.map(({ address, port }) => ({ address, port })), ...known];
 }

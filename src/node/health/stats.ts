@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { readChain } from "../chain/chain.ts";
 import { withDeadline } from "../../async/deadline.ts";
@@ -34,7 +34,7 @@ export async function volumeStats(
   return await withDeadline(deps.clock, context, limitMs, what, async (limited) => {
     const stagingState = await getPlaced(deps, volumeId, volumePath, limited);
     const totalBytes = await liveSize(deps, stagingState, limited);
-    if (stagingState.kind === "block") return { kind: "block", totalBytes };
+    if (stagingState.intent.kind === "block") return { kind: "block", totalBytes };
     const mountPoint = await deps.paths.mountPoint(volumePath);
     try {
       return { kind: "filesystem", stats: await filesystemStats(deps, mountPoint, limited) };
@@ -52,8 +52,8 @@ export async function volumeStats(
  * device has to be found first.
  */
 async function liveSize(deps: NodeDeps, stagingState: StagingState, context: CallContext): Promise<bigint> {
-  const { used: found } = await readChain(deps, stagingState.nqn, context);
-  const isSame = found?.deviceNumber === stagingState.device?.deviceNumber;
+  const { used: found } = await readChain(deps, stagingState.intent.nqn, context);
+  const isSame = found?.deviceNumber === stagingState.here.device?.deviceNumber;
   if (found !== undefined && isSame && found.sizeBytes > 0n) {
     deps.events.occurred({
       kind: "device",
@@ -66,7 +66,7 @@ async function liveSize(deps: NodeDeps, stagingState: StagingState, context: Cal
   const state = found === undefined ? "gone" : isSame ? "empty" : "no longer the staged one";
   throw new VolumeError(
     "unavailable",
-    `Cannot read the volume's size and use because the device is ${state}: volume=${stagingState.volumeId} nqn=${stagingState.nqn}`,
+    `Cannot read the volume's size and use because the device is ${state}: volume=${stagingState.volumeId} nqn=${stagingState.intent.nqn}`,
   );
 }
 
@@ -114,10 +114,10 @@ async function isPlacedAt(
 ): Promise<boolean> {
   if (!volumePath.startsWith("/")) return false;
   const top = mountsAt(await deps.mounts.table(), await deps.paths.mountPoint(volumePath)).at(-1);
-  if (stagingState.kind !== "block") {
-    return top !== undefined && top.deviceNumber === stagingState.device?.deviceNumber;
+  if (stagingState.intent.kind !== "block") {
+    return top !== undefined && top.deviceNumber === stagingState.here.device?.deviceNumber;
   }
-  if (top === undefined) return stagingState.staged && volumePath === stagingState.stagingPath;
+  if (top === undefined) return stagingState.here.staged && volumePath === stagingState.intent.stagingPath;
   const info = await deps.paths.info(volumePath, context);
-  return info?.kind === "block" && info.deviceNumber === stagingState.device?.deviceNumber;
+  return info?.kind === "block" && info.deviceNumber === stagingState.here.device?.deviceNumber;
 }

@@ -2,7 +2,7 @@ import { SingleFlight } from "../../async/single_flight.ts";
 import { messageOf } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import {
   type AddressReading,
   judgeStorage,
@@ -79,7 +79,9 @@ async function tryState({ paths, settings }: NodeDeps): Promise<void> {
 
 /** Every address in use, with its text for people. */
 function targetsOf(staged: readonly StagingState[]): readonly (readonly [string, TargetAddress])[] {
-  const targets = staged.flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
+  const targets = staged.flatMap(({ intent: { addresses, port } }) =>
+    addresses.map((address) => ({ address, port }))
+  );
   return [...new Map(targets.map((target) => [written(target), target]))];
 }
 
@@ -106,7 +108,7 @@ async function isLiveAt(
     0,
     maxAsked,
   );
-  for (const { nqn } of there) {
+  for (const { intent: { nqn } } of there) {
     const connections = await deps.connector.connections(nqn, context);
     if (connections.some((path) => path.state === "live" && written(path) === where)) return true;
   }
@@ -129,7 +131,7 @@ async function failureOf(
   }
 }
 
-function whereabouts({ addresses, port }: StagingState): readonly string[] {
+function whereabouts({ intent: { addresses, port } }: StagingState): readonly string[] {
   return addresses.map((address) => written({ address, port }));
 }
 

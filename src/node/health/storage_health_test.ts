@@ -1,4 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { aStagingState, type FlatState } from "../../../tests/fakes/staging_state.ts";
+import { formatStagingState } from "../../volume/model/staging/state_file.ts";
 import assert from "node:assert/strict";
 import { call, FakeNode, injected, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -42,13 +44,13 @@ Deno.test("storageHealth() asks each address in use once, and not again for a wh
   const other = {
     ...node.stagingState!,
     volumeId: "pvc-2",
-    namespaceBytes: "5",
+    namespaceBytes: 5n,
     addresses: ["10.0.0.2"],
     device: undefined,
-  };
+  } as FlatState;
   node.paths.nodes.set("/state/volumes/pvc-2.json", {
     kind: "file",
-    text: JSON.stringify({ version: 1, ...other }),
+    text: formatStagingState(aStagingState(other)),
   });
   const asked = noteAsked(node);
   for (let i = 0; i < 20; i++) assert.deepEqual(await reasons(node), []);

@@ -4,7 +4,7 @@ import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import { judgeNodeHealth, type NodeReading, type Shown } from "../../volume/rules/health/node_health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
-import type { PublishedTarget, StagingState } from "../../volume/model/staging_state.ts";
+import type { PublishedTarget, StagingState } from "../../volume/model/staging/state.ts";
 import { proveStaged } from "../connections/device.ts";
 import { othersBelow, readChain } from "../chain/chain.ts";
 import { assertEncrypts } from "../chain/map.ts";
@@ -41,7 +41,7 @@ export async function nodeVolumeHealth(
     }
     const reading = await readAt(deps, stagingState, limited, readsDevice);
     const problems = judgeNodeHealth(reading);
-    if (stagingState.staged) {
+    if (stagingState.here.staged) {
       deps.events.occurred({ kind: "connections", volumeId, connections: reading.connections });
       deps.events.occurred({ kind: "health", volumeId, problems });
     }
@@ -69,12 +69,12 @@ async function readAt(
 ): Promise<NodeReading> {
   const { connector, mounts, paths } = deps;
   const [connections, { namespace, map, used: device }, table] = await Promise.all([
-    connector.connections(stagingState.nqn, context),
-    readChain(deps, stagingState.nqn, context),
+    connector.connections(stagingState.intent.nqn, context),
+    readChain(deps, stagingState.intent.nqn, context),
     mounts.table(),
   ]);
-  const mountPoint = await paths.mountPoint(stagingState.stagingPath);
-  const mount = stagingState.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);
+  const mountPoint = await paths.mountPoint(stagingState.intent.stagingPath);
+  const mount = stagingState.intent.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);
   const waits = map?.kind === "multipath";
   const isLive = connections.some(({ state }) => state === "live");
   const mounted = device !== undefined && mount?.deviceNumber === device.deviceNumber ? device : undefined;
@@ -88,7 +88,7 @@ async function readAt(
       ? deps.devices.refusesReads(mounted, context)
       : undefined,
     Promise.all(
-      stagingState.published.map((target) => readTarget(deps, stagingState, table, target, context)),
+      stagingState.here.published.map((target) => readTarget(deps, stagingState, table, target, context)),
     ),
   ]);
   return {
@@ -114,7 +114,9 @@ async function layersOf(
   context: CallContext,
 ): Promise<readonly string[]> {
   const users = await deps.devices.layers([device, ...await deps.devices.partitions(device)]);
-  const below = stagingState.map !== undefined ? await othersBelow(deps, device.nqn, [device], context) : [];
+  const below = stagingState.intent.map !== undefined
+    ? await othersBelow(deps, device.nqn, [device], context)
+    : [];
   return [...users, ...below].map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
 }
 
@@ -126,10 +128,10 @@ async function mismatchOf(
 ): Promise<string | undefined> {
   try {
     await proveStaged(deps, device, stagingState, context);
-    if (stagingState.map === "crypt") await assertEncrypts(deps, stagingState.volumeId, context);
+    if (stagingState.intent.map === "crypt") await assertEncrypts(deps, stagingState.volumeId, context);
     return undefined;
   } catch (error) {
-    const isNotYetProven = stagingState.map === "multipath" && VolumeError.is(error, "unavailable");
+    const isNotYetProven = stagingState.intent.map === "multipath" && VolumeError.is(error, "unavailable");
     if (isNotYetProven || VolumeError.is(error, "identity-mismatch")) return error.message;
     throw error;
   }
@@ -158,7 +160,7 @@ async function readTarget(
 ): Promise<{ readonly targetPath: string; readonly shown: Shown }> {
   const top = mountsAt(table, await deps.paths.mountPoint(targetPath)).at(-1);
   if (top === undefined) return { targetPath, shown: { state: "nothing" } };
-  if (stagingState.kind !== "block") {
+  if (stagingState.intent.kind !== "block") {
     return { targetPath, shown: { state: "device", deviceNumber: top.deviceNumber } };
   }
   const { value, reason } = await answerOf(

@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
+import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import { mapName, mapUuid } from "../../volume/model/device_layer.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap, MapIdentity, ReloadOptions } from "../../volume/ports/device_maps.ts";
@@ -30,7 +31,7 @@ export async function attachPath(
   { hasFailed = false, ...options }: ReloadOptions & { readonly hasFailed?: boolean } = {},
 ): Promise<ProvenDevice> {
   const maps = deps.maps!;
-  const identity = mapIdentity(deps, stagingState.nqn)!;
+  const identity = mapIdentity(deps, stagingState.intent.nqn)!;
   const there = await maps.find(identity.name);
   const isReady = there?.uuid === identity.uuid && isOn(there, below) && !hasFailed;
   const put = () => moveOrMake(deps, stagingState, below, there, options, context);
@@ -55,7 +56,7 @@ async function moveOrMake(
   context: CallContext,
 ): Promise<DeviceMap> {
   const maps = deps.maps!;
-  const identity = mapIdentity(deps, stagingState.nqn)!;
+  const identity = mapIdentity(deps, stagingState.intent.nqn)!;
   await refuseBoundBelow(deps, stagingState.volumeId, below, context);
   if (there === undefined || there.sizeBytes === 0n) return await maps.make(identity, below, context);
   await assertSameContent(deps, stagingState, there, below, context);
@@ -73,8 +74,9 @@ async function assertSameContent(
   below: ProvenDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, kind, used, filesystemUuid } = stagingState;
-  if (!wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(below) === true) {
+  const { volumeId, intent, content: { used, filesystemUuid }, here } = stagingState;
+  const { kind } = intent;
+  if (!wantsReadOnlyDevice(intent, here.published) && await deps.devices.isReadOnly(below) === true) {
     throw new VolumeError(
       "unavailable",
       `Cannot use the device because it takes no writes: device=${below.path} volume=${volumeId}`,

@@ -1,4 +1,5 @@
 // A fence takes no lock that the layer watch respects: it may come between any two steps of a repair.
+import { aStagingState } from "../../../tests/fakes/staging_state.ts";
 import assert from "node:assert/strict";
 import { call, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import {
@@ -28,7 +29,7 @@ async function fenceAt({ node, watch }: Watched, at: number): Promise<Promise<bo
     // A fence judges the connection while it is down, whatever becomes of it before the fence ends it.
     node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
     fence = node.service.fencing.forceDisconnect(
-      { volumeId, nqn, stagingState: node.stagingState },
+      { volumeId, nqn, stagingState: aStagingState(node.stagingState!) },
       "a test",
       call(),
     );

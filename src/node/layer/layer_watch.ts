@@ -7,7 +7,7 @@ import {
   type ConnectionSettings,
   type StagingState,
   withUniqueId,
-} from "../../volume/model/staging_state.ts";
+} from "../../volume/model/staging/state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";
@@ -199,7 +199,7 @@ export class LayerWatch {
       this.#say(map, "its device is back; retrying the interrupted step");
     } else this.#say(map, restored.why);
     if (restored.state === "ended") this.#waitsNoMore(map.uuid);
-    else if (this.#isOverdue(map, stagingState.connection)) await this.#giveUp(map, context);
+    else if (this.#isOverdue(map, stagingState.intent.connection)) await this.#giveUp(map, context);
   }
 
   /**
@@ -232,8 +232,8 @@ export class LayerWatch {
     const { clock } = this.#options.deps;
     try {
       await withDeadline(clock, whole, giveUpMs, `give up the map ${map.name}`, async (context) => {
-        const { connection = {} } = await this.#stateOf(map) ?? {};
-        if (this.#isOverdue(map, connection)) await this.#giveUp(map, context);
+        const stagingState = await this.#stateOf(map);
+        if (this.#isOverdue(map, stagingState?.intent.connection ?? {})) await this.#giveUp(map, context);
       });
     } catch (error) {
       if (!this.#stop.signal.aborted) this.#say(map, messageOf(error));
@@ -274,16 +274,17 @@ export class LayerWatch {
     const nqn = nqnOfMapUuid(uuid, nqnPrefix);
     const name = parseExportNqn(nqn, nqnPrefix);
     const state = name && await this.#options.deps.stagingStore.findUndamaged(name.volumeId);
-    return state?.nqn === nqn && state.map === "multipath" ? state : undefined;
+    return state?.intent.nqn === nqn && state.intent.map === "multipath" ? state : undefined;
   }
 
   /** Records the device that replaced the earlier one; returns false while a call holds the lock. */
-  async #adopt({ volumeId, stagingPath, nqn }: StagingState, uniqueId: string): Promise<boolean> {
+  async #adopt({ volumeId, intent: { stagingPath, nqn } }: StagingState, uniqueId: string): Promise<boolean> {
     const release = this.#options.lock.tryTake([volumeId, stagingPath]);
     if (release === undefined) return false;
     try {
       const state = await this.#options.deps.stagingStore.findUndamaged(volumeId);
-      if (state?.nqn !== nqn || state.device === undefined || state.device.uniqueId === uniqueId) return true;
+      const device = state?.here.device;
+      if (state?.intent.nqn !== nqn || device === undefined || device.uniqueId === uniqueId) return true;
       await this.#options.deps.stagingStore.write(withUniqueId(state, uniqueId));
       return true;
     } finally {

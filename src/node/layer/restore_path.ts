@@ -1,5 +1,5 @@
 import { poll } from "../../async/poll.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -52,7 +52,7 @@ export async function restorePath(
   if (map.sizeBytes === 0n) return stillAway("it has no table: a stage was interrupted");
   const found = await bringBack(deps, waiting, context);
   if ("state" in found) return found;
-  const { nqn, namespaceBytes } = stagingState;
+  const { nqn, namespaceBytes } = stagingState.intent;
   const below = await prove(deps, found, { nqn, sizeBytes: namespaceBytes }, context);
   const { uniqueId } = below;
   if (isOn(map, below) && !isStalled) return { state: "ready", uniqueId, isRestored: false };
@@ -72,7 +72,7 @@ async function bringBack(
   context: CallContext,
 ): Promise<FoundDevice | Restored> {
   const { connector } = deps;
-  const { nqn, addresses, port } = stagingState;
+  const { nqn, addresses, port } = stagingState.intent;
   const paths = await connector.connections(nqn, context);
   if (paths.length === 0) {
     const answers = await reads.readAll(addresses.map((address) => ({ address, port })));
@@ -81,7 +81,7 @@ async function bringBack(
     }
     // The volume was fenced, or given up.
     if (!(await deps.maps!.table(map, context)).queues) return ended;
-    await connector.connect(targetOf(stagingState), context);
+    await connector.connect(targetOf(stagingState.intent), context);
     deps.events.occurred({ kind: "connected", outcome: "ok" });
   } else if (!paths.some(({ state }) => state === "live")) {
     return stillAway(`no path to it is live: ${paths.map(({ stateName }) => stateName).join(", ")}`);

@@ -1,5 +1,6 @@
 import { unsettled } from "../../../tests/fakes/refusal.ts";
 // Volumes whose device has a map: staged, published, grown and taken down through it, and proven down to the NQN.
+import { aStagingState } from "../../../tests/fakes/staging_state.ts";
 import assert from "node:assert/strict";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import {
@@ -463,7 +464,7 @@ Deno.test("stage() lets an unfinished map queue again that was given up, and lea
     const node = await stagedNode();
     const { table } = node.mapper.maps.get(name)!;
     Object.assign(table!, { queues: false, failed: true });
-    await node.deps.stagingStore.write({ ...node.stagingState!, staged: false });
+    await node.deps.stagingStore.write(aStagingState({ ...node.stagingState!, staged: false }));
     if (!isMounted) node.table = [];
     await node.stage(layered).catch(() => {});
     assert.equal(node.mapper.maps.get(name)!.table!.queues, !isMounted);

@@ -3,13 +3,9 @@ import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/ca
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import {
-  type PublishedTarget,
-  type StagingState,
-  wantsReadOnlyDevice,
-  withoutPublished,
-  withPublished,
-} from "../../volume/model/staging_state.ts";
+import { type PublishedTarget, type StagingState, withContent } from "../../volume/model/staging/state.ts";
+import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
+import { withoutPublished, withPublished } from "../../volume/model/staging/here.ts";
 import { isAnyMounted, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { thawForPods } from "../connections/last_unmount.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
@@ -54,31 +50,40 @@ async function publish(deps: NodeDeps, request: PublishRequest, context: CallCon
   await assertTargetApart(stagingStore, stagingState, request.targetPath);
   const readOnly = isReadOnlyPublish(stagingState, request);
   const mountPoint = await deps.paths.mountPoint(request.targetPath);
-  const staged = stagingState.kind === "block"
-    ? stagingState.stagingPath
-    : await deps.paths.mountPoint(stagingState.stagingPath);
+  const staged = stagingState.intent.kind === "block"
+    ? stagingState.intent.stagingPath
+    : await deps.paths.mountPoint(stagingState.intent.stagingPath);
   const device = await proveUnchanged(deps, stagingState, context);
   const table = await deps.mounts.table();
-  if (stagingState.kind !== "block") await assertMounted(deps, table, stagingState, staged, context);
+  if (stagingState.intent.kind !== "block") await assertMounted(deps, table, stagingState, staged, context);
   const live = await livePublished(deps, table, stagingState);
   const target = { targetPath: request.targetPath, readOnly };
   assertPublishable(stagingState, live, target, request.capability);
   const mounted = mountsAt(table, mountPoint);
   await assertTargetFits(deps, mounted, stagingState, device, live, target, context);
   // A file system was used with its mount; a raw device is, from its first bind on.
-  const planned = withPublished({ ...stagingState, used: true, published: live }, target);
+  const planned = withContent(
+    { ...stagingState, here: withPublished({ ...stagingState.here, published: live }, target) },
+    { used: true },
+  );
   const isAt = async (undoing: CallContext) => {
     const top = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
     return top !== undefined && await isThisVolume(deps, top, stagingState, device, undoing);
   };
   await withUndo(deps.clock, context, async (undo) => {
     undo.add("forget the target", async (undoing) => {
-      if (!await isAt(undoing)) await stagingStore.write(withoutPublished(planned, target.targetPath));
+      if (!await isAt(undoing)) {
+        await stagingStore.write({ ...planned, here: withoutPublished(planned.here, target.targetPath) });
+      }
     });
     await stagingStore.write(planned);
     const { release } = await holdProven(deps, device, undo, context);
-    if (stagingState.kind === "block") {
-      await deps.devices.setReadOnly(device, wantsReadOnlyDevice(planned), context);
+    if (stagingState.intent.kind === "block") {
+      await deps.devices.setReadOnly(
+        device,
+        wantsReadOnlyDevice(planned.intent, planned.here.published),
+        context,
+      );
     } else if (live.length === 0) {
       // A backup of the pod before may have frozen it. One of a pod that has it now ends by itself.
       await thawForPods(deps, staged, context);
@@ -96,30 +101,30 @@ async function publish(deps: NodeDeps, request: PublishRequest, context: CallCon
 
 function getStaged(stagingState: StagingState | undefined, request: PublishRequest): StagingState {
   const volume = `volume=${request.volumeId}`;
-  if (stagingState?.staged !== true) {
+  if (stagingState?.here.staged !== true) {
     throw new VolumeError(
       "precondition",
       `Cannot publish the volume because it is not staged on this node: ${volume}`,
     );
   }
-  if (stagingState.stagingPath !== request.stagingPath) {
+  if (stagingState.intent.stagingPath !== request.stagingPath) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume because it is staged at another path: ${volume} staged at=${stagingState.stagingPath}`,
+      `Cannot publish the volume because it is staged at another path: ${volume} staged at=${stagingState.intent.stagingPath}`,
     );
   }
   const epoch = epochText(request.publishContext);
-  if (epoch !== "" && epoch !== stagingState.epoch) {
+  if (epoch !== "" && epoch !== stagingState.intent.epoch) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume because it is staged in another epoch: ${volume} staged=${stagingState.epoch} asked=${epoch}`,
+      `Cannot publish the volume because it is staged in another epoch: ${volume} staged=${stagingState.intent.epoch} asked=${epoch}`,
     );
   }
   return stagingState;
 }
 
 function isReadOnlyPublish(stagingState: StagingState, request: PublishRequest): boolean {
-  return request.readOnly || stagingState.readOnly || isReadOnlyMode(request.capability.mode) ||
+  return request.readOnly || stagingState.intent.readOnly || isReadOnlyMode(request.capability.mode) ||
     parseMountFlags(request.mountFlags).readOnly;
 }
 
@@ -129,7 +134,7 @@ async function proveUnchanged(
   stagingState: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const { map, used: found } = await readChain(deps, stagingState.nqn, context);
+  const { map, used: found } = await readChain(deps, stagingState.intent.nqn, context);
   if (found === undefined && map?.kind === "multipath") {
     throw new VolumeError(
       "unavailable",
@@ -137,7 +142,7 @@ async function proveUnchanged(
         `volume=${stagingState.volumeId}; it will be retried when the router is back`,
     );
   }
-  if (found === undefined || found.deviceNumber !== stagingState.device?.deviceNumber) {
+  if (found === undefined || found.deviceNumber !== stagingState.here.device?.deviceNumber) {
     throw new VolumeError(
       "precondition",
       `Cannot publish the volume because its device is ${
@@ -161,10 +166,10 @@ async function assertMounted(
   context: CallContext,
 ): Promise<void> {
   const entry = mountsAt(table, staged).at(-1);
-  const right = entry?.deviceNumber === stagingState.device?.deviceNumber &&
-    entry?.filesystem === stagingState.kind;
-  const usable = right && isReadOnlyMount(entry) === stagingState.readOnly;
-  if (usable && await rootAnswers(deps, stagingState.stagingPath, context)) return;
+  const right = entry?.deviceNumber === stagingState.here.device?.deviceNumber &&
+    entry?.filesystem === stagingState.intent.kind;
+  const usable = right && isReadOnlyMount(entry) === stagingState.intent.readOnly;
+  if (usable && await rootAnswers(deps, stagingState.intent.stagingPath, context)) return;
   if (entry !== undefined && !right) deps.events.occurred({ kind: "stale-mount", finder: "publish" });
   const state = entry === undefined
     ? "is not mounted"
@@ -176,7 +181,7 @@ async function assertMounted(
   throw new VolumeError(
     "precondition",
     `Cannot publish the volume because its file system at the staging path ${state}: volume=${stagingState.volumeId} ` +
-      `path=${stagingState.stagingPath}; it has to be unstaged and staged again`,
+      `path=${stagingState.intent.stagingPath}; it has to be unstaged and staged again`,
   );
 }
 
@@ -187,7 +192,7 @@ async function livePublished(
   stagingState: StagingState,
 ): Promise<readonly PublishedTarget[]> {
   const live: PublishedTarget[] = [];
-  for (const target of stagingState.published) {
+  for (const target of stagingState.here.published) {
     const mountPoint = await deps.paths.mountPoint(target.targetPath);
     if (mountsAt(table, mountPoint).length > 0) live.push(target);
   }
@@ -232,7 +237,9 @@ async function isThisVolume(
   device: ProvenDevice,
   context: CallContext,
 ): Promise<boolean> {
-  if (stagingState.kind !== "block") return entry.deviceNumber === device.deviceNumber && entry.root === "/";
+  if (stagingState.intent.kind !== "block") {
+    return entry.deviceNumber === device.deviceNumber && entry.root === "/";
+  }
   const info = await deps.paths.info(entry.mountPoint, context);
   return info?.kind === "block" && info.deviceNumber === device.deviceNumber;
 }
@@ -244,7 +251,7 @@ async function makeTarget(
   undo: Undo,
   context: CallContext,
 ): Promise<void> {
-  const wanted = stagingState.kind === "block" ? "file" : "directory";
+  const wanted = stagingState.intent.kind === "block" ? "file" : "directory";
   const info = await deps.paths.info(path, context);
   if (info?.kind === wanted) return;
   if (info !== undefined) {
@@ -272,8 +279,9 @@ async function bind(
 ): Promise<void> {
   const { source, target, readOnly } = wanted;
   context.signal.throwIfAborted();
-  if (stagingState.kind === "block") await deps.mounts.bindDevice(device, target, { readOnly }, context);
-  else await deps.mounts.bindFolder(device, source, target, { readOnly }, context);
+  if (stagingState.intent.kind === "block") {
+    await deps.mounts.bindDevice(device, target, { readOnly }, context);
+  } else await deps.mounts.bindFolder(device, source, target, { readOnly }, context);
   context.signal.throwIfAborted();
 }
 
@@ -295,12 +303,12 @@ function assertPublishable(
 ): void {
   const others = published.filter((other) => other.targetPath !== target.targetPath);
   const [other] = others;
-  if (kindName(capability) !== stagingState.kind) {
+  if (kindName(capability) !== stagingState.intent.kind) {
     const again = others.length < published.length;
     throw refused(
       again ? "exists-incompatible" : "precondition",
       stagingState,
-      `it is staged as ${stagingState.kind}: asked=${kindName(capability)}`,
+      `it is staged as ${stagingState.intent.kind}: asked=${kindName(capability)}`,
     );
   }
   if (capability.mode === "single-node-single-writer" && other !== undefined) {
@@ -311,7 +319,7 @@ function assertPublishable(
     );
   }
   const unlike = others.find((each) => each.readOnly !== target.readOnly);
-  if (stagingState.kind === "block" && unlike !== undefined) {
+  if (stagingState.intent.kind === "block" && unlike !== undefined) {
     throw refused(
       "precondition",
       stagingState,

@@ -1,11 +1,12 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
+import { recordedNumbers } from "../../volume/model/staging/here.ts";
 import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
 import { findMap } from "../chain/chain.ts";
 import type { StagingStore } from "../stage/staging_store.ts";
-import { connectedNqns, findAll, recordedNumbers } from "../connections/teardown.ts";
+import { connectedNqns, findAll } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -42,7 +43,7 @@ export async function assertTargetApart(
   const all = [stagingState, ...await stagingStore.others(stagingState.volumeId)];
   const locations = all.flatMap((each) => placesOf(each));
   // The target itself is checked in the mount table: this volume may be there, or nothing any more.
-  const stagings = all.map(({ stagingPath }) => stagingPath);
+  const stagings = all.map(({ intent: { stagingPath } }) => stagingPath);
   const near = stagings.find((staging) => staging === targetPath) ??
     locations.find((location) => location !== targetPath && overlaps(targetPath, location));
   if (near === undefined) return;
@@ -54,7 +55,7 @@ export async function assertTargetApart(
 }
 
 /** Where a volume is staged and recorded as published. */
-function placesOf({ stagingPath, published }: StagingState): readonly string[] {
+function placesOf({ intent: { stagingPath }, here: { published } }: StagingState): readonly string[] {
   return [stagingPath, ...published.map(({ targetPath }) => targetPath)];
 }
 
@@ -86,7 +87,7 @@ export async function assertMayUnmount(
   };
   const stagingState = await deps.stagingStore.findUndamaged(volumeId);
   const others = await deps.stagingStore.others(volumeId);
-  const staged = [stagingState, ...others].find((each) => each?.stagingPath === targetPath);
+  const staged = [stagingState, ...others].find((each) => each?.intent.stagingPath === targetPath);
   if (staged !== undefined) refuse(`${staged.volumeId} is staged there`);
   const foreign = mounted.find((entry) => !isOnBlockDevice(entry) && !isNodeBind(entry));
   if (foreign !== undefined) refuse(`something else is mounted there: type=${foreign.filesystem}`);
@@ -94,12 +95,12 @@ export async function assertMayUnmount(
   const owner = others.find((other) => isPublishedAt(other, targetPath));
   if (owner !== undefined) refuse(`${owner.volumeId} is published there`);
   // A record that was begun after another was lost, and names no device yet, says no more than none.
-  if (stagingState === undefined || recordedNumbers(stagingState).length === 0) return;
+  if (stagingState === undefined || recordedNumbers(stagingState.here).length === 0) return;
   const found = await findAll(deps, await connectedNqns(deps, volumeId, context), context);
   // A map outlasts the connection below it, and has the volume's name.
   const map = await findMap(deps, volumeId);
   const devices = map === undefined ? found : [...found, map];
-  const own = [...recordedNumbers(stagingState), ...devices.map((device) => device.deviceNumber)];
+  const own = [...recordedNumbers(stagingState.here), ...devices.map((device) => device.deviceNumber)];
   for (const entry of mounted) {
     // The kernel removes a node with its device: what it showed is gone, and nobody's any more.
     if (isNodeBind(entry) && isDeleted(entry)) continue;
@@ -110,7 +111,7 @@ export async function assertMayUnmount(
 }
 
 function isPublishedAt(stagingState: StagingState, targetPath: string): boolean {
-  return stagingState.published.some((target) => target.targetPath === targetPath);
+  return stagingState.here.published.some((target) => target.targetPath === targetPath);
 }
 
 /** Whether the entry binds a device node: a node is only a part of the file system that it lies in. */

@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { withoutPublished } from "../../volume/model/staging_state.ts";
+import { withoutPublished } from "../../volume/model/staging/here.ts";
 import { mountsAt } from "../mount_table.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertMayUnmount } from "./target_paths.ts";
@@ -53,7 +53,10 @@ export async function unpublishVolume(
 /** A damaged state file must not keep a pod from ending; other calls will report it. */
 async function forgetTarget({ stagingStore }: NodeDeps, request: UnpublishRequest): Promise<void> {
   const stagingState = await stagingStore.findUndamaged(request.volumeId);
-  if (stagingState?.published.some((target) => target.targetPath === request.targetPath)) {
-    await stagingStore.write(withoutPublished(stagingState, request.targetPath));
+  if (stagingState?.here.published.some((target) => target.targetPath === request.targetPath)) {
+    await stagingStore.write({
+      ...stagingState,
+      here: withoutPublished(stagingState.here, request.targetPath),
+    });
   }
 }

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { beginAnew, isAllowed } from "../../volume/model/filesystem/content.ts";
-import type { PublishContext } from "../../volume/model/publish_context.ts";
-import { stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
+import type { Intent, StagingState } from "../../volume/model/staging/state.ts";
+import { isSameLayer, stagingDifference } from "../../volume/model/staging/intent.ts";
+import { beginAnew } from "../../volume/model/staging/content.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { connectedNqns, type Teardown, tearDown } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -10,10 +10,11 @@ import { isAnyMounted } from "../mount_table.ts";
 
 /** How a volume is wanted now. */
 export interface Wish {
+  readonly volumeId: string;
   /** With the layer that it is to have as long as it stays connected. */
-  readonly wanted: StagingState;
+  readonly wanted: Intent;
   /** Chooses its layer anew, once it is connected no more. */
-  chooseLayer(): Promise<StagingState>;
+  chooseLayer(): Promise<Intent>;
 }
 
 /**
@@ -23,38 +24,40 @@ export interface Wish {
 export async function dropOlder(
   deps: NodeDeps,
   fencing: Fencing,
-  publish: PublishContext,
-  { wanted, chooseLayer }: Wish,
+  { volumeId, wanted, chooseLayer }: Wish,
   context: CallContext,
 ): Promise<StagingState | undefined> {
   const { stagingStore } = deps;
-  const stagingState = await stagingStore.find(wanted.volumeId);
-  const isCurrent = stagingState?.epoch === publish.epoch && stagingState.nqn === publish.nqn;
-  const connected = await connectedNqns(deps, wanted.volumeId, context);
-  const older = new Set(connected.filter((nqn) => nqn !== publish.nqn));
-  if (stagingState !== undefined && !isCurrent) older.add(stagingState.nqn);
+  const stagingState = await stagingStore.find(volumeId);
+  const isCurrent = stagingState?.intent.epoch === wanted.epoch && stagingState.intent.nqn === wanted.nqn;
+  const connected = await connectedNqns(deps, volumeId, context);
+  const older = new Set(connected.filter((nqn) => nqn !== wanted.nqn));
+  if (stagingState !== undefined && !isCurrent) older.add(stagingState.intent.nqn);
   if (older.size > 0) {
     const left = isCurrent ? undefined : stagingState;
-    const stagingPaths = left === undefined ? [] : [left.stagingPath];
-    const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stagingState: left };
-    await fencing.release(volume, context, { publishedNqn: publish.nqn });
+    const stagingPaths = left === undefined ? [] : [left.intent.stagingPath];
+    const volume = { volumeId, nqns: [...older], stagingPaths, stagingState: left };
+    await fencing.release(volume, context, { publishedNqn: wanted.nqn });
     await tearDown(deps, volume, context);
     if (left !== undefined) await stagingStore.end(left);
   }
   if (stagingState === undefined || !isCurrent) return undefined;
-  const difference = stagingDifference(stagingState, wanted);
+  const difference = stagingDifference(stagingState.intent, wanted);
   if (difference === undefined) {
-    const { addresses, port } = publish;
-    const same = { ...stagingState, mayFormat: isAllowed(stagingState, wanted), addresses, port };
-    if (connected.includes(publish.nqn) || isSameLayer(same, wanted)) return same;
+    const { addresses, port, map, connection } = wanted;
+    const mayFormat = stagingState.intent.mayFormat || wanted.mayFormat;
+    const same = { ...stagingState.intent, mayFormat, addresses, port };
+    if (connected.includes(wanted.nqn) || isSameLayer(same, wanted)) {
+      return { ...stagingState, intent: same };
+    }
     const { map: _map, ...rest } = same;
-    const { map, connection } = wanted;
-    return await stagingStore.write({ ...rest, ...map === undefined ? {} : { map }, connection });
+    const intent = { ...rest, ...map === undefined ? {} : { map }, connection };
+    return await stagingStore.write({ ...stagingState, intent });
   }
   // After a reboot of the node only the record is left.
-  const targetPaths = stagingState.published.map(({ targetPath }) => targetPath);
-  const isHere = connected.includes(stagingState.nqn) ||
-    await isAnyMounted(deps, [stagingState.stagingPath, ...targetPaths]);
+  const targetPaths = stagingState.here.published.map(({ targetPath }) => targetPath);
+  const isHere = connected.includes(stagingState.intent.nqn) ||
+    await isAnyMounted(deps, [stagingState.intent.stagingPath, ...targetPaths]);
   if (isHere) await takeDownUnused(deps, stagingState, wanted, difference, context);
   return await stagingStore.write(beginAnew(stagingState, await chooseLayer()));
 }
@@ -69,27 +72,24 @@ export async function dropOlder(
 async function takeDownUnused(
   deps: NodeDeps,
   stagingState: StagingState,
-  { volumeId, stagingPath }: StagingState,
+  { stagingPath }: Intent,
   difference: string,
   context: CallContext,
 ): Promise<void> {
+  const { volumeId } = stagingState;
   const refused = (kind: "exists-incompatible" | "in-use", why: string) =>
     new VolumeError(
       kind,
       `Cannot stage the volume because it is staged in another way: volume=${volumeId} ${difference}${why}`,
     );
-  const isElsewhere = stagingState.stagingPath !== stagingPath;
-  if (stagingState.staged && isElsewhere) throw refused("exists-incompatible", "");
+  const isElsewhere = stagingState.intent.stagingPath !== stagingPath;
+  if (stagingState.here.staged && isElsewhere) throw refused("exists-incompatible", "");
   try {
     await tearDown(deps, teardownOf(stagingState), context);
   } catch (error) {
     if (!VolumeError.is(error, "in-use")) throw error;
     throw refused("in-use", `; and it is in use: ${error.message}`);
   }
-}
-
-function isSameLayer(one: StagingState, other: StagingState): boolean {
-  return one.map === other.map && JSON.stringify(one.connection) === JSON.stringify(other.connection);
 }
 
 /** Takes down what an earlier stage of the epoch has left that ended halfway, so that no pod has it, and ends its record. */
@@ -105,6 +105,6 @@ export async function endLeft(
 }
 
 function teardownOf(stagingState: StagingState): Teardown {
-  const { volumeId, nqn, stagingPath } = stagingState;
+  const { volumeId, intent: { nqn, stagingPath } } = stagingState;
   return { volumeId, nqns: [nqn], stagingPaths: [stagingPath], stagingState };
 }

@@ -1,10 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import {
-  type Content,
-  formatContent,
-  type KeptContent,
-  parseContent,
-} from "../../volume/model/filesystem/content.ts";
+import { formatKnown, type KnownContent, parseKnown } from "../../volume/model/staging/state_file.ts";
 import type { Paths } from "../../volume/ports/node_ports.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { idsOf, stateFileName } from "./state_file_name.ts";
@@ -42,19 +37,19 @@ export class KnownStore {
    *
    * @throws {VolumeError} precondition when the file is damaged
    */
-  async find(volumeId: string): Promise<KeptContent | undefined> {
+  async find(volumeId: string): Promise<KnownContent | undefined> {
     const path = this.#path(volumeId);
     const text = await this.#adapters.paths.readFile(path);
-    return text === undefined ? undefined : parseContent(text, volumeId, path);
+    return text === undefined ? undefined : parseKnown(text, volumeId, path);
   }
 
   /** Writes and syncs what is known of a volume, in place of what was. */
-  async keep(content: Content): Promise<void> {
+  async keep(known: Omit<KnownContent, "keptMs">): Promise<void> {
     const { paths, clock } = this.#adapters;
     await paths.makeFolder(this.#folder, 0o700);
-    const text = formatContent({ ...content, keptMs: clock.now() });
-    await paths.writeFile(this.#path(content.volumeId), text, 0o600);
-    await this.#removeFirst(content.volumeId);
+    const text = formatKnown({ ...known, keptMs: clock.now() });
+    await paths.writeFile(this.#path(known.volumeId), text, 0o600);
+    await this.#removeFirst(known.volumeId);
   }
 
   /** Removes what is known of one epoch only, or of any other than one. A damaged file stays: nobody knows its epoch. */
@@ -69,7 +64,7 @@ export class KnownStore {
   }
 
   /** Like {@linkcode KnownStore.find}, but returns undefined when the file is damaged. */
-  async findUndamaged(volumeId: string): Promise<KeptContent | undefined> {
+  async findUndamaged(volumeId: string): Promise<KnownContent | undefined> {
     try {
       return await this.find(volumeId);
     } catch (error) {

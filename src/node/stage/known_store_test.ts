@@ -203,22 +203,17 @@ Deno.test("stage() refuses while what is known of the volume is damaged and a fo
 Deno.test("beyond the limit of files those that were written first go, and a line says so", async () => {
   const node = new FakeNode();
   const store = new KnownStore({ ...node.deps, ...node.deps.settings }, { maxFiles: 4, spareFiles: 2 });
-  const content = {
-    epoch: "1-0a0b0c0d",
-    header: "none",
-    filesystem: "done",
-    rootOpened: true,
-    used: true,
-  } as const;
+  const content = { header: "none", filesystem: "done", rootOpened: true, used: true } as const;
+  const kept = { epoch: "1-0a0b0c0d", content };
   for (let number = 1; number <= 4; number++) {
-    await store.keep({ volumeId: `pvc-${number}`, ...content });
+    await store.keep({ volumeId: `pvc-${number}`, ...kept });
     await node.clock.advance(1000);
   }
   assert.deepEqual(node.reported, []);
   node.paths.nodes.set("/state/known/pvc-4.json", { kind: "file", text: "{" });
-  await store.keep({ volumeId: "pvc-9", ...content });
+  await store.keep({ volumeId: "pvc-9", ...kept });
   const left = (await node.paths.list("/state/known")).toSorted();
   assert.deepEqual(left, ["pvc-3.json", "pvc-9.json"]);
   assert.match(node.reported.join(), /forgot.*volumes/);
-  assert.equal((await store.find("pvc-9"))?.used, true);
+  assert.equal((await store.find("pvc-9"))?.content.used, true);
 });

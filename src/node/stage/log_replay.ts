@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { LogState, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type StagingState, withHere } from "../../volume/model/staging/state.ts";
 import { proveAgain } from "../connections/device.ts";
 import { readChain } from "../chain/chain.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -59,7 +59,7 @@ async function replay(
   stagingState: StagingState,
   filesystem: FilesystemType,
 ): Promise<void> {
-  await deps.stagingStore.write({ ...stagingState, replaying: true });
+  await deps.stagingStore.write(withHere(stagingState, { replaying: true }));
   const again = async (on: CallContext) => await proveAgain(deps, device, on);
   undo.add("make the device read-only again", async (undoing) => {
     if ((await readChain(deps, device.nqn, undoing)).used === undefined) return;

@@ -3,7 +3,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
-import { seenDevice, type StagingState } from "../../volume/model/staging_state.ts";
+import { seenDevice, type StagingState } from "../../volume/model/staging/state.ts";
 import { awaitDevice } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
 import { findMultipath } from "../chain/chain.ts";
@@ -48,7 +48,8 @@ export async function assertRenewable(
   found: FoundDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, header, begunOn, namespaceBytes, published } = stagingState;
+  const { volumeId, intent: { namespaceBytes }, content: { header, begunOn }, here: { published } } =
+    stagingState;
   const device = seenDevice(stagingState);
   const foundBytes = usableBytes(found.sizeBytes, header === "done");
   // It may have grown while this node was down; on what was begun here it must not.
@@ -88,7 +89,7 @@ export async function assertRenewable(
  * @throws {VolumeError} identity-mismatch when it is another one
  */
 export function assertSameFilesystem(
-  { volumeId, filesystemUuid }: StagingState,
+  { volumeId, content: { filesystemUuid } }: StagingState,
   { path }: ProvenDevice,
   uuid: string | undefined,
 ): void {

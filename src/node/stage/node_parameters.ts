@@ -4,7 +4,7 @@ import { parseMkfsOptions, withoutPanic } from "../../volume/model/filesystem/mk
 import { fromLegacyContext, nodeForms } from "../../volume/model/parameters.ts";
 import { type ContextValues, wrongContextValue } from "../../volume/model/publish_context.ts";
 import type { KeyCost } from "../../volume/ports/encryption.ts";
-import type { ConnectionSettings } from "../../volume/model/staging_state.ts";
+import type { ConnectionSettings } from "../../volume/model/staging/state.ts";
 
 /** What the StorageClass passes to the node. */
 export interface NodeParameters {

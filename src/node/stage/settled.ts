@@ -64,6 +64,6 @@ export async function isNothingLeft(
   const stagingState = await deps.stagingStore.findUndamaged(volumeId);
   const recorded = stagingState === undefined
     ? []
-    : [stagingState.stagingPath, ...stagingState.published.map(({ targetPath }) => targetPath)];
+    : [stagingState.intent.stagingPath, ...stagingState.here.published.map(({ targetPath }) => targetPath)];
   return !await isAnyMounted(deps, [...new Set([stagingPath, ...recorded])]);
 }

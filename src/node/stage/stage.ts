@@ -2,13 +2,16 @@ import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/ca
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { withContent } from "../../volume/model/filesystem/content.ts";
 import {
   type ConnectionSettings,
+  type Intent,
+  newState,
   seenDevice,
   type StagingState,
+  withHere,
   withUniqueId,
-} from "../../volume/model/staging_state.ts";
+} from "../../volume/model/staging/state.ts";
+import { contentFor } from "../../volume/model/staging/content.ts";
 import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
@@ -75,20 +78,20 @@ async function stage(
   const parameters = publish.needsLayer ? { ...given, deviceLayer: "multipath" as const } : given;
   assertSameEncryption(volumeId, publish, parameters);
   const passphrases = publish.encrypted ? parsePassphrases(request.secrets ?? {}) : undefined;
-  const plain = newStagingState(request, publish, parameters.connection);
-  const chooseLayer = () => withLayer(deps, plain, parameters, context);
+  const plain = intentOf(request, publish, parameters.connection);
+  const chooseLayer = () => withLayer(deps, volumeId, plain, parameters, context);
   const wanted = await chooseLayer();
-  const known = await dropOlder(deps, fencing, publish, { wanted, chooseLayer }, context);
-  assertLayered(publish, known ?? wanted);
+  const known = await dropOlder(deps, fencing, { volumeId, wanted, chooseLayer }, context);
+  assertLayered(publish, volumeId, known?.intent ?? wanted);
   await withUndo(deps.clock, context, async (undo) => {
     // A node that may write may replay the log, even if the mount is to be read-only.
     const mayReplay = publish.mayReplay || !(publish.readOnly || isReadOnlyMode(capability.mode));
     const staging: Staging = { deps, publish, mayReplay, parameters, undo, context };
-    if (known?.staged === false) {
+    if (known?.here.staged === false) {
       // After a final error nothing would ever be asked to take down what a stage has left that ended halfway.
       undo.add("take down what was left", (undoing) => endLeft(deps, known, undoing));
     }
-    const stagingState = known ?? await remember(staging, await recall(deps, publish, wanted));
+    const stagingState = known ?? await remember(staging, await recall(deps, volumeId, wanted));
     const mountPoint = await ensureStagingFolder(staging, stagingState);
     const below = await connect(staging, stagingState);
     const unlocking = { ...staging, ...below, passphrases, isSoleWriter: isSoleWriter(request), mountPoint };
@@ -104,7 +107,7 @@ async function stage(
     context.signal.throwIfAborted();
     // Its router offers this epoch, so every other one is over.
     await deps.stagingStore.known.forget(volumeId, { but: publish.epoch });
-    await deps.stagingStore.write({ ...ready, staged: true });
+    await deps.stagingStore.write(withHere(ready, { staged: true }));
     await release();
     if (below.lacksPath) deps.pathWatch?.lacking();
   });
@@ -145,20 +148,21 @@ const layerFastIoFailTmo = 1;
 /** Records the connection's parameters where the node service has to make the connection again by itself. */
 async function withLayer(
   deps: NodeDeps,
-  stagingState: StagingState,
+  volumeId: string,
+  plain: Intent,
   { connection, deviceLayer }: NodeParameters,
   context: CallContext,
-): Promise<StagingState> {
-  const { volumeId, nqn, map } = stagingState;
+): Promise<Intent> {
+  const { nqn, map } = plain;
   // Writes to an encrypted volume do not wait: a mapping has the name of the map.
-  if (map === "crypt") return stagingState;
-  if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return stagingState;
+  if (map === "crypt") return plain;
+  if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return plain;
   // A volume that is connected is used as it is, with a map or without.
-  const isKnown = (await deps.stagingStore.find(volumeId))?.nqn === nqn;
-  if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return stagingState;
-  if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return stagingState;
+  const isKnown = (await deps.stagingStore.find(volumeId))?.intent.nqn === nqn;
+  if (isKnown && (await connectedNqns(deps, volumeId, context)).includes(nqn)) return plain;
+  if (!await choosesLayer(deps, volumeId, deviceLayer, context)) return plain;
   const { reconnectDelay = layerReconnectDelay, fastIoFailTmo = layerFastIoFailTmo } = connection;
-  return { ...stagingState, map: "multipath", connection: { ...connection, reconnectDelay, fastIoFailTmo } };
+  return { ...plain, map: "multipath", connection: { ...connection, reconnectDelay, fastIoFailTmo } };
 }
 
 /**
@@ -188,7 +192,7 @@ function assertThisMachine(
  *
  * @throws {VolumeError} precondition when the volume needs a layer and has none
  */
-function assertLayered({ needsLayer }: PublishContext, { volumeId, map }: StagingState): void {
+function assertLayered({ needsLayer }: PublishContext, volumeId: string, { map }: Intent): void {
   if (!needsLayer || map === "multipath") return;
   throw new VolumeError(
     "precondition",
@@ -197,14 +201,13 @@ function assertLayered({ needsLayer }: PublishContext, { volumeId, map }: Stagin
   );
 }
 
-function newStagingState(
+function intentOf(
   request: StageRequest,
   publish: PublishContext,
   connection: ConnectionSettings,
-): StagingState {
+): Intent {
   const { readOnly, flags } = parseMountFlags(request.mountFlags);
   return {
-    volumeId: request.volumeId,
     nqn: publish.nqn,
     epoch: publish.epoch,
     mayFormat: publish.mayFormat,
@@ -217,14 +220,6 @@ function newStagingState(
     mountFlags: flags,
     stagingPath: request.stagingPath,
     namespaceBytes: publish.sizeBytes,
-    device: undefined,
-    header: "none",
-    filesystem: "none",
-    used: false,
-    mountedAs: undefined,
-    rootOpened: false,
-    staged: false,
-    published: [],
   };
 }
 
@@ -234,13 +229,13 @@ function newStagingState(
  * @throws {VolumeError} precondition when that is damaged, and the context does not forbid a format by itself
  */
 async function recall(
-  deps: NodeDeps,
-  { epoch, mayFormat }: PublishContext,
-  wanted: StagingState,
+  { stagingStore: { known: store } }: NodeDeps,
+  volumeId: string,
+  wanted: Intent,
 ): Promise<StagingState> {
-  const { known: store } = deps.stagingStore;
-  const content = await (mayFormat ? store.find(wanted.volumeId) : store.findUndamaged(wanted.volumeId));
-  return content?.epoch === epoch ? withContent(wanted, content) : wanted;
+  const known = await (wanted.mayFormat ? store.find(volumeId) : store.findUndamaged(volumeId));
+  const unknown = newState(volumeId, wanted);
+  return known?.epoch === wanted.epoch ? { ...unknown, content: contentFor(wanted, known.content) } : unknown;
 }
 
 /**
@@ -252,11 +247,11 @@ async function remember(
   wanted: StagingState,
 ): Promise<StagingState> {
   const { stagingStore } = deps;
-  const wasConnected = (await deps.connector.connected(context)).includes(wanted.nqn);
+  const wasConnected = (await deps.connector.connected(context)).includes(wanted.intent.nqn);
   undo.add("forget the volume", async (undoing) => {
     const stagingState = await stagingStore.find(wanted.volumeId);
     const connected = await deps.connector.connected(undoing);
-    if (stagingState !== undefined && (wasConnected || !connected.includes(stagingState.nqn))) {
+    if (stagingState !== undefined && (wasConnected || !connected.includes(stagingState.intent.nqn))) {
       await stagingStore.end(stagingState);
     }
   });
@@ -266,7 +261,7 @@ async function remember(
 /** Returns the staging path as the kernel writes it for a mount point. */
 async function ensureStagingFolder(staging: Staging, stagingState: StagingState): Promise<string> {
   const { deps, undo, context } = staging;
-  const { volumeId, stagingPath: path } = stagingState;
+  const { volumeId, intent: { stagingPath: path } } = stagingState;
   const [mountPoint] = await Promise.all([
     mountPointOf(deps, path),
     assertStagingFree(deps.stagingStore, volumeId, path),
@@ -301,7 +296,8 @@ async function connect(
   const { connector } = deps;
   const { nqn } = publish;
   let wasConnected = (await connector.connected(context)).includes(nqn);
-  if (wasConnected && stagingState.device === undefined && stagingState.connection.digests?.length) {
+  const { intent: { connection: { digests = [] } }, here } = stagingState;
+  if (wasConnected && here.device === undefined && digests.length > 0) {
     await disconnectUnrecorded(deps, nqn, context);
     wasConnected = false;
   }
@@ -311,20 +307,20 @@ async function connect(
   }
   let missing: readonly MissingPath[];
   try {
-    missing = await connector.connect(targetOf(stagingState), context);
+    missing = await connector.connect(targetOf(stagingState.intent), context);
     if (!wasConnected) deps.events.occurred({ kind: "connected", outcome: "ok" });
   } catch (error) {
     deps.events.occurred({ kind: "connected", outcome: "failed" });
     throw error;
   }
-  const { namespaceBytes } = stagingState;
+  const { namespaceBytes } = stagingState.intent;
   const sizeBytes = namespaceBytes > publish.sizeBytes ? namespaceBytes : publish.sizeBytes;
   const found = await findStaged(deps, nqn, wasConnected, context);
   const renewed = isRenewed(stagingState, found);
   if (renewed) await assertRenewable(deps, stagingState, found, context);
   const uniqueId = renewed ? found.uniqueId : seenDevice(stagingState)?.uniqueId;
   const below = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
-  const first = stagingState.map !== "multipath"
+  const first = stagingState.intent.map !== "multipath"
     ? below
     : await putMap({ deps, undo, context }, stagingState, below);
   return { below: first, uniqueId, renewed, lacksPath: missing.length > 0 };
@@ -361,7 +357,7 @@ async function putMap(
   stagingState: StagingState,
   below: ProvenDevice,
 ): Promise<ProvenDevice> {
-  const { volumeId, nqn } = stagingState;
+  const { volumeId, intent: { nqn } } = stagingState;
   const there = await findMultipath(deps, nqn);
   if (there === undefined) {
     undo.add("remove the map", (on) => removeOwnMap(deps, { volumeId, nqns: [nqn] }, on));
@@ -375,7 +371,7 @@ async function putMap(
 /** Whether the map of an interrupted stage is unused and its I/O fails or waits, which would go on forever. */
 async function wasGivenUp(
   deps: NodeDeps,
-  { staged, published, stagingPath }: StagingState,
+  { intent: { stagingPath }, here: { staged, published } }: StagingState,
   map: VolumeMap,
   context: CallContext,
 ): Promise<boolean> {
@@ -396,15 +392,15 @@ async function refuseWhileBound(
   device: ProvenDevice,
 ): Promise<void> {
   const own = await Promise.all(
-    stagingState.published.map((target) => deps.paths.mountPoint(target.targetPath)),
+    stagingState.here.published.map((target) => deps.paths.mountPoint(target.targetPath)),
   );
   // The kubelet binds the device node once more for each pod, at paths that it passes to no call. Such binds are its
   // own if the volume is staged on this very device.
-  const isSame = stagingState.staged && stagingState.device?.deviceNumber === device.deviceNumber;
+  const isSame = stagingState.here.staged && stagingState.here.device?.deviceNumber === device.deviceNumber;
   const isOwn = (entry: MountEntry) => own.includes(entry.mountPoint) || (isSame && !isDeleted(entry));
   const table = await deps.mounts.table();
   const binds = await bindsOf(deps.paths, table, device, context);
-  const uses = stagingState.kind === "block"
+  const uses = stagingState.intent.kind === "block"
     ? [...binds.filter((entry) => !isOwn(entry)), ...mountsOf(table, new Set([device.deviceNumber]))]
     : binds;
   const [use] = uses;
@@ -419,6 +415,7 @@ async function refuseWhileBound(
 /** Records the current device. */
 function locate(stagingState: StagingState, device: ProvenDevice, below: ProvenDevice): StagingState {
   const { deviceNumber, uniqueId, sizeBytes } = device;
-  const located = { ...withUniqueId(stagingState, uniqueId), namespaceBytes: below.sizeBytes };
-  return { ...located, device: { deviceNumber, uniqueId, sizeBytes } };
+  const { intent, ...rest } = withUniqueId(stagingState, uniqueId);
+  const located = { ...rest, intent: { ...intent, namespaceBytes: below.sizeBytes } };
+  return withHere(located, { device: { deviceNumber, uniqueId, sizeBytes } });
 }

@@ -5,7 +5,8 @@ import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import type { PublishContext } from "../../volume/model/publish_context.ts";
-import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import { type StagingState, withContent } from "../../volume/model/staging/state.ts";
+import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
 import { usersOf } from "../../volume/rules/host/device_users.ts";
@@ -59,7 +60,7 @@ export async function stageDevice(
   filesystem: FilesystemType | undefined,
 ): Promise<StagingState> {
   if (filesystem !== undefined) return await stageFilesystem(staging, stagingState, filesystem);
-  if (!stagingState.staged) await refuseLivingFilesystem(staging, stagingState);
+  if (!stagingState.here.staged) await refuseLivingFilesystem(staging, stagingState);
   await setAccess(staging, stagingState);
   await writeDeviceFile(staging, stagingState);
   return stagingState;
@@ -87,7 +88,11 @@ async function setAccess(
   { deps, device, context }: DeviceStaging,
   stagingState: StagingState,
 ): Promise<void> {
-  await deps.devices.setReadOnly(device, wantsReadOnlyDevice(stagingState), context);
+  await deps.devices.setReadOnly(
+    device,
+    wantsReadOnlyDevice(stagingState.intent, stagingState.here.published),
+    context,
+  );
 }
 
 /** Writes the file that names the device of a raw block volume. It reads nothing of the device. */
@@ -99,11 +104,11 @@ async function writeDeviceFile(
   if (mounted !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot stage the block volume because something is mounted at its staging path: path=${stagingState.stagingPath} ` +
+      `Cannot stage the block volume because something is mounted at its staging path: path=${stagingState.intent.stagingPath} ` +
         `type=${mounted.filesystem}`,
     );
   }
-  const path = `${stagingState.stagingPath}/${deviceFileName}`;
+  const path = `${stagingState.intent.stagingPath}/${deviceFileName}`;
   if (await readDeviceFile(deps, path, context) === device.path) return;
   undo.add("remove the device file", () => deps.paths.removeFile(path));
   await deps.paths.writeFile(path, device.path, 0o600);
@@ -118,21 +123,21 @@ async function stageFilesystem(
   let current = stagingState;
   const isMounted = await isMountedRight(staging, current);
   // One that a backup of a pod may have frozen is thawed by the first publish.
-  if (isMounted && !current.staged) await thawForPods(deps, staging.mountPoint, staging.context);
+  if (isMounted && !current.here.staged) await thawForPods(deps, staging.mountPoint, staging.context);
   await setAccess(staging, current);
   if (!isMounted) {
     await endLeftFilesystem(staging, current);
     current = await prepareFilesystem(staging, current, filesystem);
     await mount(staging, current, filesystem);
   }
-  if (current.filesystem === "done" && !current.rootOpened) {
-    await deps.paths.setMode(current.stagingPath, newRootMode);
+  if (current.content.filesystem === "done" && !current.content.rootOpened) {
+    await deps.paths.setMode(current.intent.stagingPath, newRootMode);
     // This is written at the end of staging. A driver that is killed before has handed the volume to no pod, and may
     // repeat the step.
-    current = { ...current, rootOpened: true };
+    current = withContent(current, { rootOpened: true });
   }
-  const isNew = stagingState.filesystem === "none" && current.filesystem === "done"; // A new file system fills its device already.
-  return current.readOnly || isNew ? current : await grow(staging, current, filesystem);
+  const isNew = stagingState.content.filesystem === "none" && current.content.filesystem === "done"; // A new file system fills its device already.
+  return current.intent.readOnly || isNew ? current : await grow(staging, current, filesystem);
 }
 
 /**
@@ -141,13 +146,14 @@ async function stageFilesystem(
  */
 async function grow(
   { deps, context, device, mountPoint }: DeviceStaging,
-  { notGrown: _before, ...stagingState }: StagingState,
+  stagingState: StagingState,
   filesystem: FilesystemType,
 ): Promise<StagingState> {
   const proven = await proveAgain(deps, device, context);
+  const { notGrown: _before, ...here } = stagingState.here;
   try {
     await deps.filesystems.grow(proven, filesystem, mountPoint, context);
-    return stagingState;
+    return { ...stagingState, here };
   } catch (error) {
     context.signal.throwIfAborted();
     if (!VolumeError.is(error, "precondition") && !VolumeError.is(error, "unavailable")) throw error;
@@ -156,7 +162,7 @@ async function grow(
       volumeId,
       reason: error.message,
     });
-    return { ...stagingState, notGrown: error.message };
+    return { ...stagingState, here: { ...here, notGrown: error.message } };
   }
 }
 
@@ -175,7 +181,7 @@ async function isMountedRight(
     return false;
   }
   const isOnlyOne = entries.length === 1 && isRight(entries[0]!, stagingState, device);
-  if (isOnlyOne && await rootAnswers(deps, stagingState.stagingPath, context)) return true;
+  if (isOnlyOne && await rootAnswers(deps, stagingState.intent.stagingPath, context)) return true;
   const own = new Set([device.deviceNumber]);
   for (const entry of entries) {
     if (!isOnBlockDevice(entry) || !isOurs(entry, stagingState, device)) {
@@ -194,15 +200,15 @@ async function isMountedRight(
 }
 
 function isRight(entry: MountEntry, stagingState: StagingState, device: ProvenDevice): boolean {
-  return entry.deviceNumber === device.deviceNumber && entry.filesystem === stagingState.kind &&
-    entry.root === "/" && stagingState.replaying === undefined &&
-    isReadOnlyMount(entry) === stagingState.readOnly;
+  return entry.deviceNumber === device.deviceNumber && entry.filesystem === stagingState.intent.kind &&
+    entry.root === "/" && stagingState.here.replaying === undefined &&
+    isReadOnlyMount(entry) === stagingState.intent.readOnly;
 }
 
 /** Whether the mount is of this device, or left by the volume's earlier device of another number. */
 function isOurs(entry: MountEntry, stagingState: StagingState, device: ProvenDevice): boolean {
-  return entry.filesystem === stagingState.kind &&
-    (entry.deviceNumber === device.deviceNumber || stagingState.mountedAs === entry.deviceNumber);
+  return entry.filesystem === stagingState.intent.kind &&
+    (entry.deviceNumber === device.deviceNumber || stagingState.here.mountedAs === entry.deviceNumber);
 }
 
 function refuseWhileMounted(elsewhere: readonly MountEntry[], stagingState: StagingState): void {
@@ -231,7 +237,7 @@ async function mount(
 ): Promise<void> {
   const proven = await proveAgain(deps, device, context);
   undo.add("unmount", (undoing) => unmountLast(deps, mountPoint, undoing));
-  const { readOnly, mountFlags } = stagingState;
+  const { readOnly, mountFlags } = stagingState.intent;
   const flags = readOnly ? mountFlags : [...mountFlags, ...errorFlags(mountFlags, parameters.mkfsOptions)];
   const options = { readOnly, flags };
   const lives = await deps.devices.hasFilesystem(proven);
@@ -266,19 +272,18 @@ async function prepareFilesystem(
   filesystem: FilesystemType,
 ): Promise<StagingState> {
   const { deps, publish, parameters, context, device, sameDevice } = staging;
+  const { intent, content } = stagingState;
   // A probe during a mkfs shows nothing about its result.
-  if (stagingState.filesystem === "started") await refuseWhileBusy(deps, device, context);
+  if (content.filesystem === "started") await refuseWhileBusy(deps, device, context);
   // The log's state is read before anything passes through the kernel's cache: cached blocks would hide what another
   // node replays afterwards.
-  const log = stagingState.readOnly
-    ? await deps.filesystems.logState(device, filesystem, context)
-    : undefined;
+  const log = intent.readOnly ? await deps.filesystems.logState(device, filesystem, context) : undefined;
   using early = readEarly(staging, stagingState);
-  const probed = await probeDevice(deps, device, context, { onlyEnds: stagingState.map === "crypt" });
+  const probed = await probeDevice(deps, device, context, { onlyEnds: intent.map === "crypt" });
   const signature = await judged(staging, probed.signature, filesystem);
   const uuid = signature.state === "found" ? signature.uuid : undefined;
   if (staging.renewed) assertSameFilesystem(stagingState, device, uuid);
-  const mayBeUnfinished = stagingState.filesystem === "started" && signature.state === "found" &&
+  const mayBeUnfinished = content.filesystem === "started" && signature.state === "found" &&
     signature.type === filesystem;
   const decision = decideFormat({
     volumeId: stagingState.volumeId,
@@ -286,13 +291,13 @@ async function prepareFilesystem(
     mayFormat: publish.mayFormat,
     epoch: publish.epoch,
     claim: publish.claim,
-    sameEpoch: stagingState.epoch === publish.epoch,
-    readOnly: stagingState.readOnly,
-    sizeMatches: device.sizeBytes === usableBytes(publish.sizeBytes, stagingState.map === "crypt"),
+    sameEpoch: intent.epoch === publish.epoch,
+    readOnly: intent.readOnly,
+    sizeMatches: device.sizeBytes === usableBytes(publish.sizeBytes, intent.map === "crypt"),
     probe: { ...probed, signature },
-    mkfs: stagingState.filesystem,
+    mkfs: content.filesystem,
     sameDevice,
-    everMounted: stagingState.used,
+    everMounted: content.used,
     complete: mayBeUnfinished && await deps.filesystems.isComplete(device, filesystem, context),
   });
   switch (decision.action) {
@@ -307,14 +312,10 @@ async function prepareFilesystem(
     case "reformat-interrupted":
       return await format(staging, stagingState, filesystem, { again: true, seenFree: await early.seenFree });
     case "mount-existing":
-      if (parameters.fsck === "preen" && !stagingState.readOnly) await check(staging, filesystem);
+      if (parameters.fsck === "preen" && !intent.readOnly) await check(staging, filesystem);
       if (log !== undefined) await settleLog(staging, stagingState, filesystem, log);
       return await staging.deps.stagingStore.write(
-        toBeMounted(
-          { ...stagingState, ...(mayBeUnfinished ? { filesystem: "done" as const } : {}) },
-          device,
-          uuid,
-        ),
+        toBeMounted(withContent(stagingState, mayBeUnfinished ? { filesystem: "done" } : {}), device, uuid),
       );
   }
 }
@@ -354,13 +355,18 @@ async function check(
  * One write records both the end of mkfs and the beginning of the mount, so that no state in between has to be decided.
  */
 function toBeMounted(
-  { replaying: _replaying, filesystemUuid: _filesystemUuid, begunOn: _begunOn, ...stagingState }:
-    StagingState,
+  { content, here, ...rest }: StagingState,
   device: ProvenDevice,
   uuid: string | undefined,
 ): StagingState {
+  const { filesystemUuid: _filesystemUuid, begunOn: _begunOn, ...known } = content;
+  const { replaying: _replaying, ...left } = here;
   const filesystem = uuid === undefined ? {} : { filesystemUuid: uuid };
-  return { ...stagingState, ...filesystem, used: true, mountedAs: device.deviceNumber };
+  return {
+    ...rest,
+    content: { ...known, ...filesystem, used: true },
+    here: { ...left, mountedAs: device.deviceNumber },
+  };
 }
 
 async function format(
@@ -372,22 +378,23 @@ async function format(
   const { deps, parameters, context, device } = staging;
   const { filesystems } = deps;
   await refuseWhileBusy(deps, device, context, seenFree);
-  const begunOn = stagingState.begunOn ?? stagingState.device!;
-  const started = await staging.deps.stagingStore.write({ ...stagingState, filesystem: "started", begunOn });
+  const begunOn = stagingState.content.begunOn ?? stagingState.here.device!;
+  const begun = withContent(stagingState, { filesystem: "started", begunOn });
+  const started = await staging.deps.stagingStore.write(begun);
   if (again) await filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
   // The steps before can take long, and mkfs goes by the path.
   await filesystems.format(await proveAgain(deps, device, context), filesystem, options, context);
   // This is recorded even if the call was cancelled meanwhile: the file system exists.
   const done = await staging.deps.stagingStore.write(
-    toBeMounted({ ...started, filesystem: "done" }, device, undefined),
+    toBeMounted(withContent(started, { filesystem: "done" }), device, undefined),
   );
   context.signal.throwIfAborted();
-  if (stagingState.map !== "multipath") return done;
+  if (stagingState.intent.map !== "multipath") return done;
   // The UUID identifies a device that replaces this one below the map.
   const { signature } = await filesystems.probe(await proveAgain(deps, device, context), context);
   if (signature.state !== "found" || signature.uuid === undefined) return done;
-  return await staging.deps.stagingStore.write({ ...done, filesystemUuid: signature.uuid });
+  return await staging.deps.stagingStore.write(withContent(done, { filesystemUuid: signature.uuid }));
 }
 
 /** A read of the device beside the probe. Its disposal ends a read whose result is not needed. */
@@ -414,7 +421,9 @@ async function isSeenFree(
   stagingState: StagingState,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (!publish.mayFormat || stagingState.readOnly || stagingState.filesystem !== "none") return false;
+  if (!publish.mayFormat || stagingState.intent.readOnly || stagingState.content.filesystem !== "none") {
+    return false;
+  }
   try {
     return (await deps.devices.openBy([device], { ...context, signal })).length === 0;
   } catch {

@@ -309,8 +309,8 @@ Deno.test("stage() in another way after a reboot of the node takes no device sma
 Deno.test("stage() after an interrupted mkfs refuses a device of another identity", async () => {
   const node = await interrupted();
   const path = "/state/known/pvc-1.json";
-  const { begunOn, ...known } = JSON.parse(node.paths.nodes.get(path)!.text!);
-  const other = { ...known, begunOn: { ...begunOn, uniqueId: "00ff" } };
+  const { content, ...known } = JSON.parse(node.paths.nodes.get(path)!.text!);
+  const other = { ...known, content: { ...content, begunOn: { ...content.begunOn, uniqueId: "00ff" } } };
   node.paths.nodes.set(path, { kind: "file", text: JSON.stringify(other) });
   await assert.rejects(node.stage(), refusal("identity-mismatch"));
 });

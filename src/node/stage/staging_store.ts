@@ -2,12 +2,9 @@ import { VolumeError } from "../../volume/errors.ts";
 import { idsOf, stateFileName } from "./state_file_name.ts";
 import type { NodeEvents } from "../../volume/ports/node_events.ts";
 import type { Paths } from "../../volume/ports/node_ports.ts";
-import {
-  formatStagingState,
-  parseStagingState,
-  type StagingState,
-} from "../../volume/model/staging_state.ts";
-import { contentOf, isToBeKept } from "../../volume/model/filesystem/content.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
+import { isToBeKept } from "../../volume/model/staging/content.ts";
+import { formatStagingState, parseStagingState } from "../../volume/model/staging/state_file.ts";
 import { KnownStore, type StateAdapters } from "./known_store.ts";
 
 /** The state files of a node, one a volume. */
@@ -60,12 +57,16 @@ export class StagingStore {
   async write(stagingState: StagingState): Promise<StagingState> {
     await this.#paths.makeFolder(this.#folder, 0o700);
     await this.#paths.writeFile(this.#path(stagingState.volumeId), formatStagingState(stagingState), 0o600);
-    this.#events.occurred({ kind: "staged", volumeId: stagingState.volumeId, staged: stagingState.staged });
-    if (stagingState.staged && stagingState.device !== undefined) {
+    this.#events.occurred({
+      kind: "staged",
+      volumeId: stagingState.volumeId,
+      staged: stagingState.here.staged,
+    });
+    if (stagingState.here.staged && stagingState.here.device !== undefined) {
       this.#events.occurred({
         kind: "device",
         volumeId: stagingState.volumeId,
-        deviceNumber: stagingState.device.deviceNumber,
+        deviceNumber: stagingState.here.device.deviceNumber,
       });
     }
     return stagingState;
@@ -76,10 +77,9 @@ export class StagingStore {
    * to {@linkcode KnownStore} before, if the next stage of the epoch must know it. A node that dies in between has both,
    * and then the record counts.
    */
-  async end(stagingState: StagingState): Promise<void> {
-    const { volumeId, epoch, mayFormat } = stagingState;
-    if (isToBeKept(stagingState)) await this.known.keep(contentOf(stagingState));
-    else if (mayFormat !== false) await this.known.forget(volumeId, { only: epoch });
+  async end({ volumeId, intent: { epoch, mayFormat }, content }: StagingState): Promise<void> {
+    if (mayFormat && isToBeKept(content)) await this.known.keep({ volumeId, epoch, content });
+    else if (mayFormat) await this.known.forget(volumeId, { only: epoch });
     await this.remove(volumeId);
   }
 

@@ -26,16 +26,16 @@ export async function unstageVolume(
 ): Promise<void> {
   const { stagingStore } = deps;
   const stagingState = await stagingStore.find(request.volumeId);
-  if (stagingState?.stagingPath !== request.stagingPath) {
+  if (stagingState?.intent.stagingPath !== request.stagingPath) {
     await assertStagingFree(stagingStore, request.volumeId, request.stagingPath);
   }
   const connected = await connectedNqns(deps, request.volumeId, context);
   const volume = {
     volumeId: request.volumeId,
-    nqns: unique([...(stagingState === undefined ? [] : [stagingState.nqn]), ...connected]),
+    nqns: unique([...(stagingState === undefined ? [] : [stagingState.intent.nqn]), ...connected]),
     stagingPaths: unique([
       request.stagingPath,
-      ...(stagingState === undefined ? [] : [stagingState.stagingPath]),
+      ...(stagingState === undefined ? [] : [stagingState.intent.stagingPath]),
     ]),
     stagingState,
   };

@@ -1,6 +1,6 @@
 import { runLimited } from "../../async/deadline.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import type { StagingState } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { TrimOutcome } from "../../volume/ports/node_events.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext, Random } from "../../volume/ports/system.ts";
@@ -78,7 +78,7 @@ export class TrimWatch {
     }
   }
 
-  async #trim({ volumeId, stagingPath }: StagingState): Promise<void> {
+  async #trim({ volumeId, intent: { stagingPath } }: StagingState): Promise<void> {
     const { deps, lock } = this.#options;
     const { clock, notes } = deps;
     const wanted = new AbortController();
@@ -126,14 +126,14 @@ export class TrimWatch {
     const stagingState = await this.#options.deps.stagingStore.find(volumeId);
     if (stagingState === undefined || !isTrimmable(stagingState)) return undefined;
     const { problems } = await nodeVolumeHealth(deps, volumeId, context);
-    const { used: found } = await readChain(deps, stagingState.nqn, context);
+    const { used: found } = await readChain(deps, stagingState.intent.nqn, context);
     if (problems.length > 0 || found === undefined) {
       const reason = problems[0]?.reason ?? "DeviceMissing";
       deps.notes?.info("a volume is not trimmed because it is not healthy", { volumeId, reason });
       return undefined;
     }
     const device = await proveStaged(deps, found, stagingState, context);
-    const mountPoint = await deps.paths.mountPoint(stagingState.stagingPath);
+    const mountPoint = await deps.paths.mountPoint(stagingState.intent.stagingPath);
     const mount = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
     if (mount?.deviceNumber !== device.deviceNumber) return undefined;
     const isReadOnly = [...mount.mountOptions, ...mount.superOptions].includes("ro");
@@ -147,6 +147,6 @@ export class TrimWatch {
 }
 
 /** Whether its state lets a volume be trimmed. A raw block volume belongs to its workload. */
-function isTrimmable({ kind, readOnly, staged }: StagingState): boolean {
+function isTrimmable({ intent: { kind, readOnly }, here: { staged } }: StagingState): boolean {
   return kind !== "block" && !readOnly && staged;
 }

@@ -6,7 +6,7 @@
 import type { VolumeError } from "../errors.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
 import type { DeviceUser } from "../model/host/device_user.ts";
-import type { ConnectionSettings } from "../model/staging_state.ts";
+import type { ConnectionSettings } from "../model/staging/state.ts";
 import type { HostIdentity } from "../model/host/identity.ts";
 import type { CallContext } from "./system.ts";
 

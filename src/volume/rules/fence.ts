@@ -1,4 +1,4 @@
-import type { FenceMemory } from "../model/staging_state.ts";
+import type { FenceMemory } from "../model/staging/state.ts";
 import { type Epoch, parseEpoch } from "../model/epoch.ts";
 import { encodeHandle } from "../model/ids.ts";
 import type { HostIdentity } from "../model/host/identity.ts";

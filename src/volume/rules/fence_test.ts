@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type FenceMemory, parseFenceMemory } from "../model/staging_state.ts";
+import type { FenceMemory } from "../model/staging/state.ts";
+import { parseFenceMemory } from "../model/staging/state_file.ts";
 import { type FenceInput, judgeFence, type OfferedRead, settleTimesToUnstage } from "./fence.ts";
 import type { Connection } from "../ports/node_ports.ts";
 

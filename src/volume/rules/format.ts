@@ -1,5 +1,5 @@
 import type { FormatRefusal } from "../ports/node_events.ts";
-import type { MakingState } from "../model/staging_state.ts";
+import type { MakingState } from "../model/staging/state.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import { contradictorySignatures, type DeviceProbe } from "../ports/node_ports.ts";
 import type { FilesystemType } from "../model/capabilities.ts";

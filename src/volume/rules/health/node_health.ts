@@ -1,6 +1,7 @@
 import type { HealthProblem, HealthStatus } from "../../model/health/health.ts";
 import type { Connection, FoundDevice, MountEntry } from "../../ports/node_ports.ts";
-import { type StagingState, usedBytes } from "../../model/staging_state.ts";
+import type { Here, StagingState } from "../../model/staging/state.ts";
+import { usedBytes } from "../../model/staging/intent.ts";
 
 /** What a path shows of a volume's device. */
 export type Shown =
@@ -37,7 +38,7 @@ export interface NodeReading {
 
 /** Judges a volume as this node sees it. It only reports: an operation on a device proves it again. */
 export function judgeNodeHealth(reading: NodeReading): HealthProblem[] {
-  if (reading.stagingState.staged) {
+  if (reading.stagingState.here.staged) {
     return [
       ...connectionProblems(reading),
       ...deviceProblems(reading),
@@ -53,7 +54,9 @@ export function judgeNodeHealth(reading: NodeReading): HealthProblem[] {
 
 function connectionProblems({ stagingState, connections }: NodeReading): HealthProblem[] {
   if (connections.length === 0) {
-    return [problem("INACCESSIBLE", "NotConnected", `the volume is not connected: nqn=${stagingState.nqn}`)];
+    return [
+      problem("INACCESSIBLE", "NotConnected", `the volume is not connected: nqn=${stagingState.intent.nqn}`),
+    ];
   }
   const live = connections.filter(({ state }) => state === "live");
   const paths = connections.map((path) => `${path.address}:${path.port} ${path.stateName}`).join(", ");
@@ -63,7 +66,7 @@ function connectionProblems({ stagingState, connections }: NodeReading): HealthP
   }
   // A connector without addresses has only one path.
   const ways = new Set(live.map(({ address, port }) => `${address}:${port}`));
-  const expected = live.every(({ address }) => address === "") ? 1 : stagingState.addresses.length;
+  const expected = live.every(({ address }) => address === "") ? 1 : stagingState.intent.addresses.length;
   if (ways.size >= expected) return [];
   const message = `fewer paths are live than there are addresses: live=${ways.size} of=${expected} ` +
     `paths=${paths}`;
@@ -77,8 +80,8 @@ function deviceProblems(
     const why = returned === undefined
       ? "the volume's device is away, and writes wait for it:"
       : "a device is back that is not proven to be the volume, and writes wait; the log of the node service " +
-        `says why: device=${returned.path} size=${returned.sizeBytes} volume=${stagingState.namespaceBytes}`;
-    return [problem("INACCESSIBLE", "DeviceWaiting", `${why} nqn=${stagingState.nqn}`)];
+        `says why: device=${returned.path} size=${returned.sizeBytes} volume=${stagingState.intent.namespaceBytes}`;
+    return [problem("INACCESSIBLE", "DeviceWaiting", `${why} nqn=${stagingState.intent.nqn}`)];
   }
   if (device === undefined) {
     // Without a connection there can be no device, and the missing connection is reported already.
@@ -87,7 +90,7 @@ function deviceProblems(
       problem(
         "INACCESSIBLE",
         "DeviceMissing",
-        `the volume is connected, but has no device: nqn=${stagingState.nqn}; if the router restarted, restart the ` +
+        `the volume is connected, but has no device: nqn=${stagingState.intent.nqn}; if the router restarted, restart the ` +
           "pods that use the volume",
       ),
     ];
@@ -96,15 +99,17 @@ function deviceProblems(
   if (sizeBytes === 0n) {
     return [problem("INACCESSIBLE", "DeviceEmpty", `the device has lost its size: device=${path}`)];
   }
-  const leastBytes = usedBytes(stagingState);
+  const leastBytes = usedBytes(stagingState.intent);
   if (sizeBytes < leastBytes) {
     const message =
       `the device is smaller than the volume: device=${path} size=${sizeBytes} volume=${leastBytes}`;
     return [problem("DATA_LOSS", "DeviceTooSmall", message)];
   }
-  const staged = stagingState.device?.deviceNumber;
+  const staged = stagingState.here.device?.deviceNumber;
   const different = mismatch ??
-    (stagingState.staged && deviceNumber !== staged ? `staged as=${staged} is=${deviceNumber}` : undefined);
+    (stagingState.here.staged && deviceNumber !== staged
+      ? `staged as=${staged} is=${deviceNumber}`
+      : undefined);
   if (different === undefined) return [];
   const message = `the device is not the one that was staged: device=${path} ${different}`;
   return [problem("INACCESSIBLE", "DeviceMismatch", message)];
@@ -120,14 +125,17 @@ function layerProblems({ layers, device }: NodeReading): HealthProblem[] {
 
 function filesystemProblems(reading: NodeReading): HealthProblem[] {
   const { stagingState, mount, silence } = reading;
-  if (stagingState.kind === "block") return [];
-  const at = `path=${stagingState.stagingPath}`;
+  if (stagingState.intent.kind === "block") return [];
+  const at = `path=${stagingState.intent.stagingPath}`;
   if (mount === undefined) {
     return [
       problem("INACCESSIBLE", "NotMounted", `the file system is not mounted where it is staged: ${at}`),
     ];
   }
-  if (mount.deviceNumber !== stagingState.device?.deviceNumber || mount.filesystem !== stagingState.kind) {
+  if (
+    mount.deviceNumber !== stagingState.here.device?.deviceNumber ||
+    mount.filesystem !== stagingState.intent.kind
+  ) {
     const found = `device=${mount.deviceNumber} type=${mount.filesystem}`;
     return [
       problem(
@@ -142,7 +150,7 @@ function filesystemProblems(reading: NodeReading): HealthProblem[] {
       ? []
       : [problem("INACCESSIBLE", "FilesystemSilent", `the file system does not answer: ${at} ${silence}`)],
     ...errorProblems(reading, writabilityProblems(stagingState, mount)),
-    ...growthProblems(stagingState),
+    ...growthProblems(stagingState.here),
   ];
 }
 
@@ -152,7 +160,7 @@ function errorProblems(
   shown: readonly HealthProblem[],
 ): readonly HealthProblem[] {
   if (shown.length > 0 || silence !== undefined) return shown;
-  const at = `path=${stagingState.stagingPath} device=${device?.path}`;
+  const at = `path=${stagingState.intent.stagingPath} device=${device?.path}`;
   const unreadable = `the device answers reads with errors, while its file system goes on: ${at}`;
   const found = `the kernel has found errors in the file system since its last check: errors=${errors} ${at}`;
   return [
@@ -161,7 +169,7 @@ function errorProblems(
   ];
 }
 
-function growthProblems({ notGrown }: StagingState): HealthProblem[] {
+function growthProblems({ notGrown }: Here): HealthProblem[] {
   if (notGrown === undefined) return [];
   const message = `the file system is smaller than its volume, because it could not be grown: ${notGrown}`;
   return [problem("DEGRADED", "NotGrown", message)];
@@ -171,7 +179,7 @@ function writabilityProblems(
   stagingState: StagingState,
   { superOptions, mountOptions }: MountEntry,
 ): HealthProblem[] {
-  const at = `path=${stagingState.stagingPath}`;
+  const at = `path=${stagingState.intent.stagingPath}`;
   if (superOptions.includes("shutdown")) {
     return [
       problem(
@@ -183,7 +191,7 @@ function writabilityProblems(
   }
   const readOnly = superOptions.includes("ro") || superOptions.includes("emergency_ro") ||
     mountOptions.includes("ro");
-  if (readOnly === stagingState.readOnly) return [];
+  if (readOnly === stagingState.intent.readOnly) return [];
   return [
     readOnly
       ? problem(
@@ -200,7 +208,7 @@ function writabilityProblems(
  * VolumeHealthEntry).
  */
 function targetProblems({ stagingState, targets }: NodeReading): HealthProblem[] {
-  const own = stagingState.device?.deviceNumber;
+  const own = stagingState.here.device?.deviceNumber;
   const missing = targets.filter(({ shown }) => shown.state === "nothing").map(({ targetPath }) =>
     targetPath
   );

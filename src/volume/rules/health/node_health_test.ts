@@ -1,12 +1,12 @@
+import { aStagingState, type FlatState } from "../../../../tests/fakes/staging_state.ts";
 import assert from "node:assert/strict";
 import { judgeNodeHealth, type NodeReading } from "./node_health.ts";
 import type { Connection, FoundDevice, MountEntry } from "../../ports/node_ports.ts";
-import type { StagingState } from "../../model/staging_state.ts";
 
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
 const size = 1n << 30n;
 
-const stagingState: StagingState = {
+const fields: FlatState = {
   volumeId: "pvc-1",
   nqn,
   epoch: "1-0a0b0c0d",
@@ -28,6 +28,7 @@ const stagingState: StagingState = {
   staged: true,
   published: [{ targetPath: "/pod/a", readOnly: false }, { targetPath: "/pod/b", readOnly: true }],
 };
+const stagingState = aStagingState(fields);
 const path = (
   address: string,
   state: Connection["state"] = "live",
@@ -77,9 +78,9 @@ const healthy: NodeReading = {
   layers: [],
   targets: [target("/pod/a"), target("/pod/b")],
 };
-const one = { ...stagingState, addresses: ["10.0.0.1"] };
-const readOnly = { ...stagingState, readOnly: true };
-const raw: StagingState = { ...stagingState, kind: "block" };
+const one = aStagingState({ ...fields, addresses: ["10.0.0.1"] });
+const readOnly = aStagingState({ ...fields, readOnly: true });
+const raw = aStagingState({ ...fields, kind: "block" });
 
 const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
   ["as it should be", {}, []],
@@ -170,7 +171,7 @@ const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
     "INACCESSIBLE TargetSilent",
   ]],
   ["staging unfinished", {
-    stagingState: { ...stagingState, staged: false },
+    stagingState: aStagingState({ ...fields, staged: false }),
     connections: [],
     device: undefined,
   }, [
@@ -178,7 +179,7 @@ const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
   ]],
   [
     "staging unfinished, another device",
-    { stagingState: { ...stagingState, staged: false }, mismatch: "id" },
+    { stagingState: aStagingState({ ...fields, staged: false }), mismatch: "id" },
     [
       "INACCESSIBLE NotStaged",
       "INACCESSIBLE DeviceMismatch",
