@@ -189,9 +189,7 @@ export class DeviceMapper implements DeviceMaps {
     const map = this.#find(identity.name);
     this.#assertSame(map, identity);
     const { stdout } = await this.#done(["table"], identity, [], "read the map", context);
-    const isRight = isTable(stdout, sizeBytes, deviceNumber) && !map!.suspended &&
-      map!.below.join() === deviceNumber;
-    if (isRight) return map!;
+    if (isTable(stdout, sizeBytes, deviceNumber) && map!.on === deviceNumber) return map!;
     throw new VolumeError(
       "unavailable",
       `Cannot use the map because it is not as it was made: map=${identity.name} wanted=${

@@ -40,6 +40,7 @@ Deno.test("make() makes a map that lets writes wait while its device is gone, an
     deviceNumber: "253:0",
     sizeBytes: 1n << 30n,
     below: ["259:1"],
+    on: "259:1",
     suspended: false,
     pending: 0,
     completed: 0,

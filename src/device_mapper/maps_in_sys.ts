@@ -27,17 +27,20 @@ export function readMap(files: KernelFiles, device: string): DeviceMap | undefin
     return undefined;
   }
   const size = read("size") ?? "";
+  const below = (files.list(`${folder}/slaves`) ?? []).map((slave) =>
+    // The entry of a missing device leads nowhere.
+    files.readText(`${folder}/slaves/${slave}/dev`) ?? "gone"
+  );
+  const suspended = read("dm/suspended") !== "0";
   const map = {
     name,
     uuid,
     path: `/dev/${device}`,
     deviceNumber: deviceNumber!,
     sizeBytes: /^[0-9]+$/.test(size) ? BigInt(size) * sectorBytes : 0n,
-    below: (files.list(`${folder}/slaves`) ?? []).map((slave) =>
-      // The entry of a missing device leads nowhere.
-      files.readText(`${folder}/slaves/${slave}/dev`) ?? "gone"
-    ),
-    suspended: read("dm/suspended") !== "0",
+    below,
+    on: suspended || below.length !== 1 || below[0] === "gone" ? undefined : below[0],
+    suspended,
     ...parseStat(read("stat") ?? ""),
   };
   return read("dm/uuid") === uuid && read("dev") === deviceNumber ? map : undefined;

@@ -1,11 +1,11 @@
 import { mountsAt } from "../volume/rules/host/mounts_at.ts";
-import { bindsOf, isDeleted, mountsOf } from "../volume/rules/host/device_mounts.ts";
+import { bindsOf, isDeleted } from "../volume/rules/host/device_mounts.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { MountEntry } from "../volume/ports/node_ports.ts";
 import type { NodeDeps } from "./deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 
-export { bindsOf, isDeleted, mountsAt, mountsOf };
+export { bindsOf, isDeleted, mountsAt };
 
 /** Whether anything is mounted at one of those paths. */
 export async function isAnyMounted(deps: NodeDeps, paths: readonly string[]): Promise<boolean> {

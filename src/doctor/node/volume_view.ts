@@ -1,6 +1,6 @@
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { bindsOf, mountsAt, mountsOf } from "../../node/mount_table.ts";
+import { bindsOf, mountsAt } from "../../node/mount_table.ts";
 import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { prove } from "../../node/connections/device.ts";
 import { stateFileName } from "../../node/stage/state_file_name.ts";
@@ -167,11 +167,10 @@ async function viewMounts(
   const table = await deps.mounts.table();
   const locations = await ownLocations(deps, stagingState);
   const own = locations.map((location) => ({ ...location, entry: mountsAt(table, location.path).at(-1) }));
-  const numbers = found === undefined
-    ? stagingState && recordedNumbers(stagingState.here)
-    : [found.deviceNumber];
+  const recorded = stagingState === undefined ? [] : recordedNumbers(stagingState.here);
+  const numbers = found === undefined ? recorded : [found.deviceNumber];
   const binds = found === undefined ? [] : await bindsOf(deps.paths, table, found, context);
-  const elsewhere = [...mountsOf(table, new Set(numbers)), ...binds]
+  const elsewhere = [...table.filter((entry) => numbers.includes(entry.deviceNumber)), ...binds]
     .filter(({ mountPoint }) => !locations.some(({ path }) => path === mountPoint))
     .map((entry) => ({ path: entry.mountPoint, role: "elsewhere" as const, entry }));
   return await Promise.all([...own, ...elsewhere].map(async (view) => ({

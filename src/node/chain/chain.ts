@@ -46,18 +46,13 @@ export async function readChain(deps: NodeDeps, nqn: string, context: CallContex
   return {
     namespace,
     map,
-    used: isOn(map, namespace) ? { ...namespace, path, deviceNumber, sizeBytes } : undefined,
+    used: map.on === namespace.deviceNumber ? { ...namespace, path, deviceNumber, sizeBytes } : undefined,
   };
 }
 
 /** The device through which an export is used, even a map without a path. Finding it proves nothing. */
 export function nodeOf({ map, namespace }: DeviceChain): DeviceNode | undefined {
   return map ?? namespace;
-}
-
-/** Whether the map is active, and on that device alone. */
-export function isOn(map: DeviceMap, { deviceNumber }: DeviceNode): boolean {
-  return !map.suspended && map.below.length === 1 && map.below[0] === deviceNumber;
 }
 
 /** The map of a volume, in whatever epoch it was made and on whatever device it is; undefined when there is none. */
@@ -102,7 +97,7 @@ export async function findOwnMap(
       parseExportNqn(nqn, deps.settings.nqnPrefix)?.volumeId === volumeId;
     if (!isOther) continue;
     const { namespace } = await readChain(deps, nqn, context);
-    if (namespace !== undefined && isOn(map, namespace)) return undefined;
+    if (namespace !== undefined && map.on === namespace.deviceNumber) return undefined;
   }
   return map;
 }

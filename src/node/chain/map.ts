@@ -7,15 +7,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { keepersOf } from "../../volume/rules/host/device_users.ts";
 import { prove } from "../connections/device.ts";
 import type { NodeDeps } from "../deps.ts";
-import {
-  findMap,
-  findMapOf,
-  findOwnMap,
-  isOn,
-  type MappedVolume,
-  readChain,
-  type VolumeMap,
-} from "./chain.ts";
+import { findMap, findMapOf, findOwnMap, type MappedVolume, readChain, type VolumeMap } from "./chain.ts";
 
 /**
  * Proves that the map of a proven namespace is active, on that alone, and a `crypt` that it encrypts as this driver does: from
@@ -70,7 +62,7 @@ export async function growMap(
   const map = await findMapOf(deps, below.nqn);
   if (map === undefined && kind === undefined) return below;
   const isCrypt = map?.kind === "crypt";
-  const isSmaller = map !== undefined && isOn(map, below) &&
+  const isSmaller = map !== undefined && map.on === below.deviceNumber &&
     map.sizeBytes < usableBytes(below.sizeBytes, isCrypt);
   if (isSmaller && isCrypt) {
     await deps.encryption!.assertOwn(map, below, context);

@@ -6,7 +6,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import { type StagingState, withHere } from "../../volume/model/staging/state.ts";
 import { recordedNumbers } from "../../volume/model/staging/here.ts";
-import { isOnBlockDevice, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
+import { isOnBlockDevice, mountPointOf, mountsAt } from "../mount_table.ts";
 import { findMap, findOwnMap, nodeOf, othersBelow, readChain } from "../chain/chain.ts";
 import { removeOwnMap } from "../chain/map.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -189,7 +189,9 @@ async function refuseWhilePublished(
   }
   // Of an earlier device of the volume, which is not connected any more.
   const numbers = new Set(staged.map(({ deviceNumber }) => deviceNumber));
-  const elsewhere = mountsOf(table, numbers).filter((entry) => !points.includes(entry.mountPoint));
+  const elsewhere = table.filter((entry) =>
+    numbers.has(entry.deviceNumber) && !points.includes(entry.mountPoint)
+  );
   refuseWhileUsed(
     volume,
     elsewhere.map((entry) => ({ device: entry.source, by: "mount", at: entry.mountPoint })),

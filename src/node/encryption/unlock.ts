@@ -8,9 +8,9 @@ import { decideFormat } from "../../volume/rules/format.ts";
 import { holdProven, proveAgain } from "../connections/device.ts";
 import { unmountLast } from "../connections/last_unmount.ts";
 import { refuseBoundBelow } from "../layer/bound_below.ts";
-import { findMap, isOn, type VolumeMap } from "../chain/chain.ts";
+import { findMap, type VolumeMap } from "../chain/chain.ts";
 import { growMap, proveMap, removeMap, removeOwnMap } from "../chain/map.ts";
-import { bindsOf, mountsAt, mountsOf } from "../mount_table.ts";
+import { bindsOf, mountsAt } from "../mount_table.ts";
 import { probeDevice } from "../stage/probe.ts";
 import { refuseWhileBusy } from "../stage/busy.ts";
 import type { Staging } from "../stage/stage_device.ts";
@@ -51,7 +51,8 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   await assertUsable(unlocking, stagingState);
   const map = await findMap(deps, volumeId);
   const there = map?.kind === "crypt" ? map : undefined;
-  const isUsable = there !== undefined && isOn(there, below) && stagingState.content.header !== "started" &&
+  const isUsable = there !== undefined && there.on === below.deviceNumber &&
+    stagingState.content.header !== "started" &&
     await isOwn(unlocking, there);
   if (isUsable) {
     const device = await growMap(deps, "crypt", below, context);
@@ -110,7 +111,7 @@ async function dropStale(
   there: VolumeMap,
 ): Promise<void> {
   const table = await deps.mounts.table();
-  const mounts = mountsOf(table, new Set([there.deviceNumber]));
+  const mounts = table.filter((entry) => entry.deviceNumber === there.deviceNumber);
   const [bind] = await bindsOf(deps.paths, table, there, context);
   const elsewhere = bind ?? mounts.find((entry) => entry.mountPoint !== mountPoint);
   const isOnlyOwn = mountsAt(table, mountPoint).every((entry) => entry.deviceNumber === there.deviceNumber);

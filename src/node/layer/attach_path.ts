@@ -7,7 +7,6 @@ import type { DeviceMap, MapIdentity, ReloadOptions } from "../../volume/ports/d
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { judgedSignature } from "../../volume/rules/format.ts";
-import { isOn } from "../chain/chain.ts";
 import { proveMap } from "../chain/map.ts";
 import { holdingNamespace } from "../connections/device.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -33,7 +32,7 @@ export async function attachPath(
   const maps = deps.maps!;
   const identity = mapIdentity(deps, stagingState.intent.nqn)!;
   const there = await maps.find(identity.name);
-  const isReady = there?.uuid === identity.uuid && isOn(there, below) && !hasFailed;
+  const isReady = there?.uuid === identity.uuid && there.on === below.deviceNumber && !hasFailed;
   const put = () => moveOrMake(deps, stagingState, below, there, options, context);
   if (!isReady) await holdingNamespace(deps, below, context, put);
   return await proveMap(deps, below, context);

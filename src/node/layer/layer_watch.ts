@@ -135,8 +135,7 @@ export class LayerWatch {
     const isLive = live.has(this.#names(map).nqn);
     if (!isLive) this.#wasAway.add(uuid);
     else this.#failed.delete(uuid);
-    const goesOn = isLive && map.below.length === 1 && map.below[0] !== "gone" && !map.suspended &&
-      !isStalled;
+    const goesOn = isLive && map.on !== undefined && !isStalled;
     const isWell = goesOn && !this.#wasAway.has(uuid);
     if (isWell && this.#settled.has(uuid)) {
       this.#recovered(map);

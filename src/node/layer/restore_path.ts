@@ -3,7 +3,6 @@ import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { isOn } from "../chain/chain.ts";
 import { prove } from "../connections/device.ts";
 import { targetOf } from "../connections/target.ts";
 import type { OfferedReads } from "../fencing/offered_reads.ts";
@@ -55,10 +54,10 @@ export async function restorePath(
   const { nqn, namespaceBytes } = stagingState.intent;
   const below = await prove(deps, found, { nqn, sizeBytes: namespaceBytes }, context);
   const { uniqueId } = below;
-  if (isOn(map, below) && !isStalled) return { state: "ready", uniqueId, isRestored: false };
+  if (map.on === below.deviceNumber && !isStalled) return { state: "ready", uniqueId, isRestored: false };
   const { queues, failed } = await maps.table(map, context);
   if (!queues) return ended;
-  const isRestored = failed || !isOn(map, below);
+  const isRestored = failed || map.on !== below.deviceNumber;
   // A fence may end the queueing at the same time: it takes no lock against this.
   const again = { hasFailed: true, unlessEnded: true };
   if (isRestored) await attachPath(deps, stagingState, below, context, again);

@@ -14,7 +14,7 @@ import {
 import { contentFor } from "../../volume/model/staging/content.ts";
 import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
-import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt, mountsOf } from "../mount_table.ts";
+import { bindsOf, isAnyMounted, isDeleted, mountPointOf, mountsAt } from "../mount_table.ts";
 import { holdProven, prove } from "../connections/device.ts";
 import { targetOf } from "../connections/target.ts";
 import { findMultipath, type VolumeMap } from "../chain/chain.ts";
@@ -401,7 +401,10 @@ async function refuseWhileBound(
   const table = await deps.mounts.table();
   const binds = await bindsOf(deps.paths, table, device, context);
   const uses = stagingState.intent.kind === "block"
-    ? [...binds.filter((entry) => !isOwn(entry)), ...mountsOf(table, new Set([device.deviceNumber]))]
+    ? [
+      ...binds.filter((entry) => !isOwn(entry)),
+      ...table.filter((entry) => entry.deviceNumber === device.deviceNumber),
+    ]
     : binds;
   const [use] = uses;
   if (use === undefined) return;

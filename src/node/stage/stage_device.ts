@@ -7,7 +7,7 @@ import { usableBytes } from "../../volume/model/encryption.ts";
 import type { PublishContext } from "../../volume/model/publish_context.ts";
 import { type StagingState, withContent } from "../../volume/model/staging/state.ts";
 import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
-import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
+import { isOnBlockDevice, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
 import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { thawForPods, unmountLast } from "../connections/last_unmount.ts";
@@ -177,7 +177,7 @@ async function isMountedRight(
   const table = await deps.mounts.table();
   const entries = mountsAt(table, mountPoint);
   if (entries.length === 0) {
-    refuseWhileMounted(mountsOf(table, new Set([device.deviceNumber])), stagingState);
+    refuseWhileMounted(table.filter((entry) => entry.deviceNumber === device.deviceNumber), stagingState);
     return false;
   }
   const isOnlyOne = entries.length === 1 && isRight(entries[0]!, stagingState, device);
@@ -194,7 +194,8 @@ async function isMountedRight(
     own.add(entry.deviceNumber);
   }
   deps.events.occurred({ kind: "stale-mount", finder: "stage" });
-  refuseWhileMounted(mountsOf(table, own).filter((entry) => entry.mountPoint !== mountPoint), stagingState);
+  const elsewhere = table.filter((entry) => own.has(entry.deviceNumber) && entry.mountPoint !== mountPoint);
+  refuseWhileMounted(elsewhere, stagingState);
   await unmountLast(deps, mountPoint, context);
   return false;
 }

@@ -14,6 +14,8 @@ export interface DeviceMap extends MapIdentity, DeviceNode {
   readonly sizeBytes: bigint;
   /** Numbers of the devices below it: that of its active table, and that of a loaded one that is not active yet. */
   readonly below: readonly string[];
+  /** Number of the one device on which it is active; undefined while it is suspended, and while that device is gone. */
+  readonly on: string | undefined;
   readonly suspended: boolean;
   /** Requests that have begun and not ended. */
   readonly pending: number;

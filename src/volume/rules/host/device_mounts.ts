@@ -2,14 +2,6 @@ import { basename } from "node:path";
 import type { CallContext } from "../../ports/system.ts";
 import type { DeviceNode, MountEntry, Paths } from "../../ports/node_ports.ts";
 
-/** Where the file system of one of those devices is mounted or bound. */
-export function mountsOf(
-  table: readonly MountEntry[],
-  deviceNumbers: ReadonlySet<string>,
-): readonly MountEntry[] {
-  return table.filter((entry) => deviceNumbers.has(entry.deviceNumber));
-}
-
 /**
  * Binds of device nodes that may be this device's: those of its name, and deleted ones of any name. The kernel reuses
  * names and numbers independently, so a deleted node of another name may have this device's number by now. Such an

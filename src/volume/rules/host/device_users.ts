@@ -1,7 +1,7 @@
 import { type DeviceUser, isCertain } from "../../model/host/device_user.ts";
 import type { BlockDevices, Connector, DeviceNode, Mounts, Paths } from "../../ports/node_ports.ts";
 import type { CallContext } from "../../ports/system.ts";
-import { bindsOf, mountsOf } from "./device_mounts.ts";
+import { bindsOf } from "./device_mounts.ts";
 
 /** What a search for users reads. */
 export interface UserPorts {
@@ -91,7 +91,7 @@ async function mountsAndBinds(
       by,
       at: mountPoint,
     });
-    users.push(...mountsOf(table, new Set([node.deviceNumber])).map(at("mount")));
+    users.push(...table.filter((entry) => entry.deviceNumber === node.deviceNumber).map(at("mount")));
     users.push(...(await bindsOf(ports.paths, table, node, context)).map(at("bind")));
   }
   return users;
