@@ -34,6 +34,12 @@ const REFUSED_IMPORTS: readonly [path: string, source: string, problem: string][
   ],
   ["src/filesystem/mount.ts", `type A = import("../loop/connector.ts").A;`, "filesystem never imports loop"],
   [
+    "src/controller/volumes/create.ts",
+    `import { taken } from "../records/take.ts";`,
+    "only src/controller/records/loop.ts changes volumes: " +
+    "src/controller/records/take.ts gives others its types alone",
+  ],
+  [
     "src/controller/create.ts",
     `import { a } from "../routeros/disks.ts";`,
     "controller never imports routeros",

@@ -83,6 +83,9 @@ const MAY_REACH: readonly { readonly where: RegExp; readonly what: RegExp }[] = 
   { where: /^src\/main\.ts$/, what: /./ },
 ];
 
+/** The modules that send changes of volumes, which only the loop beside them calls. */
+const SENDING = /^src\/controller\/records\/(add|commit|mark|remove|take|write)\.ts$/;
+
 /** Whether a file only serves tests, and may therefore import across layers. */
 export function isTestFile(path: string): boolean {
   return path.startsWith("tests/") || /_test(_support)?\.ts$/.test(path);
@@ -114,6 +117,9 @@ export function importProblem(
   const to = layerOf(target);
   if (to === undefined || isTestFile(target)) return `the product never imports ${target}`;
   if (from === "volume" && to === from) return volumeProblem(file, target);
+  if (SENDING.test(target) && !typeOnly && !file.startsWith("src/controller/records/")) {
+    return `only src/controller/records/loop.ts changes volumes: ${target} gives others its types alone`;
+  }
   if (to === from || layer.layers.includes(to)) return undefined;
   if (layer.types?.includes(to)) return typeOnly ? undefined : `${from} may import only types from ${to}`;
   return `${from} never imports ${to}`;

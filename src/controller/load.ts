@@ -5,10 +5,12 @@ import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
-import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned, judgeOwnership } from "../volume/rules/ownership.ts";
 import type { FileView, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { migrateFirst } from "./legacy/migrate.ts";
+import { changedMeanwhile } from "./not_done.ts";
+import { readSlot, type View } from "./records/view.ts";
 import type { ControllerCall, ControllerDeps } from "./deps.ts";
 
 /** What the names of all files of a volume of this cluster begin with. */
@@ -40,81 +42,87 @@ export function assertVolumeGone(deps: ControllerDeps, id: string, view: FileVie
   assertGone(id, ownFilePrefix(deps, id), view, foldersOf(deps, id), deps.settings.settleMs);
 }
 
-/** A volume of this cluster together with the look that showed it. */
-export interface LoadedVolume {
-  readonly view: VolumeView;
-  /** Undefined only when the volume is provably gone. */
-  readonly volume: OwnedVolume | undefined;
-}
-
 /**
- * Looks at a volume for a call that is going to change it. One command; one more when the legacy driver made it, two more
- * when it is imported now.
+ * Reads a volume, whosever it is, for a call that is going to change it. One command; one more when the legacy driver made it,
+ * two more when it is imported now.
  *
  * @param claim what a disk without a record is to be imported as; without it such a disk is left alone
- * @throws {VolumeError} precondition when it is not this cluster's; unavailable when it is not there and that proves
- * nothing
- */
-export async function loadForChange(
-  call: ControllerCall,
-  id: string,
-  verb: string,
-  claim?: ImportClaim,
-): Promise<LoadedVolume> {
-  const { view, stored } = await loadDisk(call, id, verb, claim);
-  const volume = stored === undefined ? undefined : assertOwned(stored, call.settings.cluster, verb);
-  return { view, volume };
-}
-
-/**
- * The same, whosever the disk is.
- *
  * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
  */
-export async function loadDisk(
+export async function readView(
   call: ControllerCall,
   id: string,
   verb: string,
   claim?: ImportClaim,
-): Promise<{ readonly view: VolumeView; readonly stored: StoredVolume | undefined }> {
-  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
+): Promise<View> {
+  const view = await readSlot(call, id);
+  const { volume: stored } = view;
   assertNotForeign(view.foreign, verb);
-  if (view.volume === undefined) {
+  if (stored === undefined) {
     assertVolumeGone(call, id, view);
-    return { view, stored: undefined };
+    return view;
   }
-  call.memory.known.noteImage(view.volume, view);
-  const stored = claim === undefined
-    ? await migrateFirst(call, view, view.volume)
-    : await importFirst(call, view.volume, claim) ??
-      await migrateFirst(call, view, view.volume);
-  return { view: { ...view, volume: stored }, stored };
+  call.memory.known.noteImage(stored, view);
+  const imported = claim && await importFirst(call, view, stored, claim);
+  return { ...view, volume: imported ?? await migrateFirst(call, view, stored) };
 }
 
 /**
- * The same, with the files and the other disks of its image: where it was imported the name of that tells nothing, so that
- * it has to be looked for by its path. No command for any other volume, else one.
+ * The same of a volume of this cluster.
+ *
+ * @returns what was read, and the volume; undefined only when it is provably gone
+ * @throws {VolumeError} as {@linkcode readView} does; precondition when it is not this cluster's
+ */
+export async function readOwned(
+  call: ControllerCall,
+  id: string,
+  verb: string,
+): Promise<{ readonly view: View; readonly volume: OwnedVolume | undefined }> {
+  const view = await readView(call, id, verb);
+  return { view, volume: view.volume && assertOwned(view.volume, call.settings.cluster, verb) };
+}
+
+/**
+ * Reads a volume of this cluster for whoever exports it. One command more than {@linkcode readView} when it was imported.
+ *
+ * @throws {VolumeError} as `readView()` does; precondition when it is not this cluster's, or its image is not there
+ */
+export async function readOwnView(
+  call: ControllerCall,
+  id: string,
+  verb: string,
+  claim?: ImportClaim,
+): Promise<View> {
+  const view = await readView(call, id, verb, claim);
+  if (view.volume !== undefined) assertOwned(view.volume, call.settings.cluster, verb);
+  return await withImage(call, view, verb);
+}
+
+/** Reads every disk, and all that there is of a volume: only that tells exactly how much room there is. */
+export async function readEvery(call: ControllerCall, id: string): Promise<View> {
+  const wanted = { id, filePrefix: ownFilePrefix(call, id), folder: "" };
+  const view = await call.promised.learnFrom(() => call.store.createView(wanted, call.context));
+  const { volumes: all } = view;
+  return { ...view, id, isAssumed: false, all, volume: all.find((one) => one.id === id), sharers: [] };
+}
+
+/**
+ * The same view with the files and the other disks of an imported volume's image: the name of that tells nothing, so that it has
+ * to be looked for by its path. No command for any other volume, else one.
  *
  * @throws {VolumeError} precondition when the image is not there; busy when the disk is gone or another one meanwhile
  */
-export async function withImage(
-  call: ControllerCall,
-  { view, volume }: LoadedVolume,
-  verb: string,
-): Promise<LoadedVolume> {
-  if (volume === undefined || !isImported(volume.record)) return { view, volume };
-  const { id, imagePath } = volume.stored;
-  assertOwnImage(call, volume, verb);
+export async function withImage(call: ControllerCall, view: View, verb: string): Promise<View> {
+  const { cluster } = call.settings;
+  const owner = view.volume && judgeOwnership(view.volume, cluster);
+  if (owner?.state !== "owned" || !isImported(owner.volume.record)) return view;
+  const { id, imagePath, comment } = owner.volume.stored;
+  assertOwnImage(call, owner.volume, verb);
   assertPoolMounted(view, imagePath);
   const again = await call.store.view(id, imagePath, call.context);
   assertPoolMounted(again, imagePath);
-  if (again.volume?.comment !== volume.stored.comment) {
-    throw new VolumeError(
-      "busy",
-      `Cannot ${verb} the volume because its record was changed at the same time: volume=${id}; try again`,
-    );
-  }
-  const { sizeBytes } = again.volume;
+  if (again.volume?.comment !== comment) throw changedMeanwhile(verb, id);
+  const { sizeBytes } = assertOwned(again.volume, cluster, verb).stored;
   const image = again.files.find((file) => file.path === imagePath && !file.directory);
   const reason = image === undefined
     ? `its image does not exist: path=${imagePath}`
@@ -124,7 +132,7 @@ export async function withImage(
   if (reason !== undefined) {
     throw new VolumeError("precondition", `Cannot ${verb} the volume because ${reason}: volume=${id}`);
   }
-  return { view: again, volume: assertOwned(again.volume, call.settings.cluster, verb) };
+  return { ...view, ...again };
 }
 
 /**
@@ -230,7 +238,7 @@ export function notFound(verb: string, id: string): VolumeError {
 }
 
 /**
- * A look at a disk that is there, whosever it is.
+ * Reads a disk that is there, whosever it is. One command.
  *
  * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
  */
@@ -238,8 +246,8 @@ export async function readAt(
   call: ControllerCall,
   id: string,
   verb: string,
-): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
-  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
+): Promise<View & { readonly volume: StoredVolume }> {
+  const view = await readSlot(call, id);
   assertNotForeign(view.foreign, verb);
   if (view.volume !== undefined) return { ...view, volume: view.volume };
   assertVolumeGone(call, id, view);

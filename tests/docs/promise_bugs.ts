@@ -277,7 +277,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     promise:
       "A controller that has taken over answers OK only what a late command of the one before cannot undo",
     bug: known("what an earlier leader's command may still do is forgotten"),
-    test: "src/controller/change_test.ts",
+    test: "src/controller/records/write_test.ts",
   },
   {
     promise: "Expanded is only what has grown",

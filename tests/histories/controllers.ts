@@ -1,7 +1,7 @@
 import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { distrust, forget, VolumeMemory } from "../../src/controller/records/memory.ts";
 import { RouterBoots } from "../../src/controller/reconcile/boots.ts";
-import { migrateAtStart } from "../../src/controller/legacy/migrate.ts";
+import { migrateAtStart } from "../../src/controller/legacy/migrate_all.ts";
 import { ReconcileLoop } from "../../src/controller/reconcile/loop.ts";
 import { leadMs, leaseMs } from "../../src/kubernetes/election.ts";
 import { parseComment } from "../../src/volume/model/record.ts";

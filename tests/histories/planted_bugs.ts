@@ -41,7 +41,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "nobody waits until a withdrawn export has ended",
-    file: "src/controller/attachments/withdrawal.ts",
+    file: "src/controller/records/grace.ts",
     from: "if (waitMs === 0) return false;",
     to: "if (waitMs >= 0) return false;",
   },
@@ -65,8 +65,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a change is believed without being read back",
-    file: "src/controller/change.ts",
-    from: "const isWritten = (after: StoredVolume) => after.comment === comment && wanted(after);",
+    file: "src/controller/records/take.ts",
+    from: "const isWritten = (after: StoredVolume) => after.comment === comment && isDone(after);",
     to: "const isWritten = () => true;",
   },
   {
@@ -228,7 +228,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a person's note leaves too little room for the record that it had room for",
-    file: "src/controller/change.ts",
+    file: "src/controller/records/comment.ts",
     from: "  return Math.max(maxCommentBytes, byteLength(stored.comment));",
     to: "  return maxCommentBytes + 0 * stored.comment.length;",
   },

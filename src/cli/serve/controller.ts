@@ -10,7 +10,7 @@ import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import { MisplacedVolumes } from "../../controller/misplaced.ts";
 import { controllerMethods } from "../../csi/services/controller.ts";
 import type { ControllerRpcs } from "../../csi/generated/csi.ts";
-import { migrateAtStart } from "../../controller/legacy/migrate.ts";
+import { migrateAtStart } from "../../controller/legacy/migrate_all.ts";
 import type { RouterObserver } from "../../routeros/ssh/observer.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";

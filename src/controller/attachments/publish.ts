@@ -9,7 +9,6 @@ import {
 } from "../../volume/model/publish_context.ts";
 import { isImported, isPlain } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView } from "../../volume/model/inventory.ts";
 import {
   decidePublish,
   isExportedAsRecorded,
@@ -30,15 +29,14 @@ import {
   type OwnedVolume,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import { assertImageShown, assertImageUsable, heldBytes, loadForChange, notFound } from "../load.ts";
-import { fits } from "../change.ts";
+import { assertImageShown, assertImageUsable, heldBytes, notFound, readOwned, readOwnView } from "../load.ts";
+import { fits } from "../records/comment.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
-import { growVolume } from "../volumes/expand.ts";
-import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epochs.ts";
+import { assertGrown, growVolume } from "../volumes/expand.ts";
+import { isOlderThan, latestEpoch, latestEpochIfReported, olderEpoch } from "../records/epochs.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
 import { exported, recordNqn, withdrawal } from "../records/steps.ts";
-import { readOwnView, type View } from "../records/view.ts";
-import { olderEpoch } from "./withdrawal.ts";
+import type { View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -165,7 +163,7 @@ function withdrawnFirst(
 async function withForgottenGrowth(
   call: ControllerCall,
   volume: OwnedVolume,
-  view: Pick<FileView, "files">,
+  view: View,
 ): Promise<OwnedVolume> {
   const { id, imagePath, sizeBytes, exported } = volume.stored;
   const imageBytes = heldBytes(volume.stored, view);
@@ -173,13 +171,17 @@ async function withForgottenGrowth(
   if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return volume;
   const fields = { volume: id, size: String(sizeBytes), image: String(imageBytes) };
   call.notes.warn("the router forgot that the volume had grown: growing its disk to its image", fields);
-  const grow = () => growVolume(call, "publish", volume, imageBytes);
+  const grow = async () => {
+    const after = await growVolume(call, "publish", view, imageBytes);
+    assertGrown("publish", sizeBytes, after.stored, imageBytes);
+    return after;
+  };
   try {
     return await call.promised.during(poolOf(imagePath), imageBytes - sizeBytes, grow);
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
     call.notes.warn("the volume is published in the size of its disk", { ...fields, reason: error.message });
-    const { volume: kept } = await loadForChange(call, id, "publish");
+    const { volume: kept } = await readOwned(call, id, "publish");
     if (kept === undefined) throw notFound("publish", id);
     return kept;
   }

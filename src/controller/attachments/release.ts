@@ -2,15 +2,15 @@ import { isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isLegacyId } from "../../volume/model/ids.ts";
 import { isImported } from "../../volume/model/sources.ts";
-import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import { commentWithoutRecord, nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { exportedPrefix, isExportedAsRecorded } from "../../volume/rules/publish.ts";
-import { commentWithoutRecord } from "../../volume/rules/legacy_migration.ts";
 import { assertImageUsable, assertOwnImage, readAt } from "../load.ts";
-import { changeVolume } from "../change.ts";
-import { waitForGrace } from "./withdrawal.ts";
+import { changeByRule, type Decision } from "../records/loop.ts";
+import { isExportedAs } from "../records/steps.ts";
+import type { View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What giving a volume back came to. */
@@ -36,32 +36,36 @@ export async function releaseVolume(
   context: CallContext,
 ): Promise<Release> {
   const call = { ...deps, context };
-  const { cluster, nqnPrefix, nvmePort } = deps.settings;
-  const view = await readAt(call, id, "release");
-  if (judgeOwnership(view.volume, cluster).state === "earlier-driver") {
-    return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
+  const read = () => readAt(call, id, "release");
+  const rule = (view: View) => Promise.resolve(decideReleasing(call, view));
+  return await changeByRule(call, { id, verb: "release", first: await read(), read }, rule);
+}
+
+function decideReleasing(call: ControllerCall, view: View): Decision<Release> {
+  const { cluster, nqnPrefix, nvmePort, basePaths } = call.settings;
+  const { id } = view;
+  const stored = view.volume!;
+  const { state } = judgeOwnership(stored, cluster);
+  const isOthers = state === "no-record" && !isNamedAsOwn(stored, cluster, basePaths);
+  if (state === "earlier-driver" || isOthers) {
+    return { answer: { already: true, nqn: stored.exported ? stored.exportNqn : "", nodes: [] } };
   }
-  const ownership = judgeOwnership(view.volume, cluster);
-  const isOthers = ownership.state === "no-record" &&
-    !isNamedAsOwn(view.volume, cluster, deps.settings.basePaths);
-  if (isOthers) return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
-  const volume = assertOwned(view.volume, cluster, "release");
-  if (isImported(volume.record)) return await releaseImported(call, volume);
+  const volume = assertOwned(stored, cluster, "release");
+  if (isImported(volume.record)) return releasingImported(call, volume);
   assertEarliers(volume);
-  assertImageUsable(deps, volume, view, "release");
-  const { stored, record } = volume;
-  const nodes = nodeIdsOf(record.holders);
-  const comment = commentWithoutRecord(volume.comment);
-  const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
-  const nqn = isAsLeft ? stored.exportNqn : `${prefixOf(stored, nqnPrefix)}:${id}`;
+  assertImageUsable(call, volume, view, "release");
+  const nodes = nodeIdsOf(volume.record.holders);
+  const disk = { disk: stored, comment: commentWithoutRecord(volume.comment) };
+  if (stored.exported && stored.exportNqn.endsWith(`:${id}`)) {
+    // Whoever has it must not even feel it: an export that is right is not set again.
+    const mark = { kind: "mark", ...disk, isDone: isExportedAs(stored) } as const;
+    return { mark, marked: (after) => ({ already: false, nqn: after.exportNqn, nodes }) };
+  }
+  const nqn = `${prefixOf(stored, nqnPrefix)}:${id}`;
   const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
-  if (!isAsLeft) await waitForGrace(call, volume, "release");
-  // Whoever has it must not even feel it: an export that is right is not set again.
-  const change = isAsLeft ? { comment } : { comment, export: { nqn, port } };
-  const wanted = (after: StoredVolume) =>
-    after.comment === comment && after.exported && after.exportNqn === nqn;
-  await changeVolume(call, "release", stored, change, wanted);
-  return { already: false, nqn, nodes };
+  const isDone = (after: StoredVolume) => after.exported && after.exportNqn === nqn;
+  const mark = { kind: "release", ...disk, change: { export: { nqn, port } }, isDone } as const;
+  return { mark, marked: () => ({ already: false, nqn, nodes }) };
 }
 
 /**
@@ -81,25 +85,20 @@ function prefixOf(stored: StoredVolume, nqnPrefix: string): string {
 }
 
 /** Its disk, its file and the note in its comment stay, and its export is off: nobody knows under which name it was on before. */
-async function releaseImported(
-  call: ControllerCall,
-  volume: OwnedVolume,
-): Promise<Release> {
-  const { stored, record } = volume;
+function releasingImported(call: ControllerCall, volume: OwnedVolume): Decision<Release> {
+  const { stored: disk, record } = volume;
   const nodes = nodeIdsOf(record.holders).join(", ");
-  if (nodes !== "" || stored.exported) {
-    const reason = nodes === "" ? `it is exported: nqn=${stored.exportNqn}` : `a node has it: node=${nodes}`;
+  if (nodes !== "" || disk.exported) {
+    const reason = nodes === "" ? `it is exported: nqn=${disk.exportNqn}` : `a node has it: node=${nodes}`;
     throw new VolumeError(
       "precondition",
-      `Cannot release the volume because ${reason}; unpublish it first: volume=${stored.id}`,
+      `Cannot release the volume because ${reason}; unpublish it first: volume=${disk.id}`,
     );
   }
   assertOwnImage(call, volume, "release");
-  await waitForGrace(call, volume, "release");
   const comment = commentWithoutRecord(volume.comment);
-  const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
-  await changeVolume(call, "release", stored, { comment }, wanted);
-  return { already: false, nqn: "", nodes: [] };
+  const mark = { kind: "release", disk, comment, isDone: (after: StoredVolume) => !after.exported } as const;
+  return { mark, marked: () => ({ already: false, nqn: "", nodes: [] }) };
 }
 
 /** @throws {VolumeError} precondition when it is not in a state that the legacy driver knows */

@@ -18,13 +18,12 @@ import { assertReadable, getOwned, isNamedAsOwn, judgeOwnership } from "../../vo
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
-import { assertVolumeGone, loadDisk, notFound } from "../load.ts";
-import { fits } from "../change.ts";
-import { isOlderThan, latestEpoch, latestEpochIfReported } from "../records/epochs.ts";
-import { changeByRule, type Decision } from "../records/loop.ts";
+import { assertVolumeGone, notFound, readView } from "../load.ts";
+import { fits } from "../records/comment.ts";
+import { isOlderThan, latestEpoch, latestEpochIfReported, olderEpoch } from "../records/epochs.ts";
+import { type About, changeByRule, type Decision } from "../records/loop.ts";
 import { type Step, withdrawal } from "../records/steps.ts";
 import type { View } from "../records/view.ts";
-import { olderEpoch } from "./withdrawal.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -44,19 +43,18 @@ export async function unpublishVolume(
 ): Promise<void> {
   const call = { ...deps, context };
   const rule = (view: View) => decideUnpublishing(call, view, nodeId);
-  report(call, id, nodeId, await changeByRule(call, { id, verb: "unpublish" }, rule));
+  report(call, id, nodeId, await changeByRule(call, about(call, id), rule));
+}
+
+function about(call: ControllerCall, id: string): About {
+  return { id, verb: "unpublish", read: () => readView(call, id, "unpublish") };
 }
 
 /** Takes a volume, as it was just read, from a node, or from all of them. */
-export async function takeFrom(
-  call: ControllerCall,
-  read: VolumeView,
-  id: string,
-  nodeId: string,
-): Promise<void> {
-  const first: View = { ...read, id, isAssumed: false };
+export async function takeFrom(call: ControllerCall, first: View, nodeId: string): Promise<void> {
+  const { id } = first;
   const rule = (view: View) => decideTaking(call, view, owned(call, view), nodeId);
-  report(call, id, nodeId, await changeByRule(call, { id, verb: "unpublish", first }, rule));
+  report(call, id, nodeId, await changeByRule(call, { ...about(call, id), first }, rule));
 }
 
 /** What came of it. */
@@ -257,7 +255,8 @@ export async function withdrawVolume(
   context: CallContext,
 ): Promise<readonly string[]> {
   const call = { ...deps, context };
-  const { view, stored } = await loadDisk(call, id, "withdraw");
+  const view = await readView(call, id, "withdraw");
+  const { volume: stored } = view;
   if (stored === undefined) throw notFound("withdraw", id);
   const volume = getOwned(stored, deps.settings.cluster, "withdraw");
   if (isAnothers(volume, deps.settings.cluster)) {
@@ -267,7 +266,7 @@ export async function withdrawVolume(
         `path=${stored.imagePath} nqn=${stored.exportNqn}; give the disks their slots back`,
     );
   }
-  await takeFrom(call, view, id, "");
+  await takeFrom(call, view, "");
   return nodeIdsOf(volume.record.holders);
 }
 

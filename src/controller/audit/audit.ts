@@ -10,7 +10,8 @@ import type { FileView, ImageLocation, Inventory } from "../../volume/model/inve
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { deleteUnowned } from "../volumes/delete.ts";
 import { ownFilePrefix } from "../load.ts";
-import { answered, removeSnapshotImage } from "../change.ts";
+import { answered } from "../not_done.ts";
+import { removeSnapshotImage } from "../snapshots/remove.ts";
 import { ownAndLegacyFiles } from "../inventory.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 

@@ -13,14 +13,14 @@ import { isImageOf, plainLocation } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import { isEncrypted, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
-import { assertMayBeImported, firstComment, importDisk, readAround } from "./import_disk.ts";
+import { assertMayBeImported, firstComment, importing, readAround } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownFilePrefix, withImage } from "../load.ts";
-import { whyNotDone, writeRecord } from "../change.ts";
-import { commit } from "../records/commit.ts";
-import { sent } from "../../volume/ports/store.ts";
-import { withdrawExport } from "../attachments/withdrawal.ts";
+import { changeByRule, type Decision } from "../records/loop.ts";
+import type { Mark } from "../records/mark.ts";
+import { type Step, withdrawal } from "../records/steps.ts";
+import { readSlot, type View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What is to become a volume. */
@@ -62,41 +62,60 @@ export async function importVolume(
   context: CallContext,
 ): Promise<Import> {
   const call = { ...deps, context };
+  const { id } = request;
+  const read = () => readSlot(call, id);
+  let marked: Import | undefined;
+  const imported = (done: Import) => {
+    marked = done;
+    return done.withdrawn === "" ? done : "again" as const;
+  };
+  const rule = async (view: View): Promise<Decision<Import>> => {
+    const done = marked;
+    if (done === undefined) return await decideImporting(call, view, request, imported);
+    const volume = assertOwned(view.volume!, deps.settings.cluster, "import");
+    return { step: withdrawal(call, volume), next: () => done };
+  };
+  return await changeByRule(call, { id, verb: "import", first: await read(), read }, rule);
+}
+
+async function decideImporting(
+  call: ControllerCall,
+  view: View,
+  request: ImportRequest,
+  imported: (done: Import) => Import | "again",
+): Promise<Decision<Import>> {
   const { id, imagePath } = request;
-  const { cluster, basePaths, settleMs } = deps.settings;
-  const view = await deps.store.view(id, ownFilePrefix(deps, id), context);
+  const { cluster, basePaths, settleMs } = call.settings;
+  const { volume: stored } = view;
   assertNotForeign(view.foreign, "import");
-  if (view.volume === undefined) {
-    if (imagePath === undefined) {
-      assertGone(id, ownFilePrefix(deps, id), view, basePaths, settleMs);
-      throw notFound("import", id);
-    }
-    return await importFile(call, view, { ...request, imagePath });
+  if (stored === undefined) {
+    if (imagePath !== undefined) return await importingFile(call, view, { ...request, imagePath });
+    assertGone(id, ownFilePrefix(call, id), view, basePaths, settleMs);
+    throw notFound("import", id);
   }
-  if (imagePath !== undefined && imagePath !== view.volume.imagePath) {
-    throw refused(id, `the disk in that slot uses another file: path=${view.volume.imagePath}`);
+  if (imagePath !== undefined && imagePath !== stored.imagePath) {
+    throw refused(id, `the disk in that slot uses another file: path=${stored.imagePath}`);
   }
-  if (judgeOwnership(view.volume, cluster).state === "owned") {
-    return await importAgain(call, { view, volume: assertOwned(view.volume, cluster, "import") }, request);
+  if (judgeOwnership(stored, cluster).state === "owned") {
+    return await importingAgain(call, view, assertOwned(stored, cluster, "import"), request);
   }
   const claim = claimed(request);
-  const around = await readAround(call, id, view.volume.imagePath);
-  assertMayBeImported(deps, view.volume, claim, around);
-  const withdrawn = view.volume.exported ? view.volume.exportNqn : "";
-  if (request.dryRun) return reported("would", view.volume, claim.kind, withdrawn);
-  const stored = await importDisk(call, view.volume, claim);
-  if (stored.exported) {
-    await withdrawExport(call, assertOwned(stored, cluster, "import"), "import");
-  }
-  return reported("imported", stored, claim.kind, withdrawn);
+  assertMayBeImported(call, stored, claim, await readAround(call, id, stored.imagePath));
+  const withdrawn = stored.exported ? stored.exportNqn : "";
+  if (request.dryRun) return { answer: reported("would", stored, claim.kind, withdrawn) };
+  return {
+    mark: await importing(call, stored, claim),
+    marked: (after) => imported(reported("imported", after, claim.kind, withdrawn)),
+  };
 }
 
 /** What has a record is told about, and changed only where an earlier import of it was cut off or said something else. */
-async function importAgain(
+async function importingAgain(
   call: ControllerCall,
-  { view, volume }: { readonly view: VolumeView; readonly volume: OwnedVolume },
+  view: View,
+  volume: OwnedVolume,
   request: ImportRequest,
-): Promise<Import> {
+): Promise<Decision<Import>> {
   const { stored, record } = volume;
   const recorded = parseRecordedCapabilities(record.capabilities);
   if (recorded === undefined) {
@@ -107,9 +126,9 @@ async function importAgain(
     assertNotShared(call, stored.id, view, "import");
     assertOwnImage(call, volume, "import");
     if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
-    return reported("own", stored, recorded.kind, "", record);
+    return { answer: reported("own", stored, recorded.kind, "", record) };
   }
-  await withImage(call, { view, volume }, "import");
+  await withImage(call, view, "import");
   const left = record.holders.length === 0 && stored.exported ? stored.exportNqn : "";
   const isSame = sameKind(kind, recorded.kind) && mayBeShared(record, request.mode);
   if (!isSame && (record.holders.length > 0 || stored.exported)) {
@@ -121,31 +140,34 @@ async function importAgain(
       `it is exported, but no node holds it: nqn=${left}; --exported-is-unused withdraws the export`,
     );
   }
-  if (request.dryRun) return reported(isSame ? "already" : "would", stored, kind, left, record);
-  if (isSame) {
-    if (left !== "") await withdrawExport(call, volume, "import");
-    return reported("already", stored, kind, left, record);
-  }
+  const already = reported("already", stored, kind, left, record);
+  if (request.dryRun) return { answer: isSame ? already : { ...already, outcome: "would" } };
+  if (isSame && left === "") return { answer: already };
+  if (isSame) return { step: withdrawal(call, volume), next: () => already };
   // A record that says something else, of which everything that was withdrawn stays known.
   const capabilities = formatCapabilities({
     kind,
     modes: [request.mode],
     encrypted: isEncrypted(record),
   });
-  const changed = rewritten({ ...record, capabilities });
-  const again = await writeRecord(call, "import", volume, changed, (after) => !after.exported);
-  return reported("imported", again.stored, kind, "", record);
+  const step: Step = {
+    kind: "rewrite",
+    volume,
+    record: rewritten({ ...record, capabilities }),
+    change: {},
+    isDone: (after) => !after.exported,
+  };
+  return { step, next: (after) => reported("imported", after.stored, kind, "", record) };
 }
 
 /**
- * Makes a disk of a file: the router takes the file as it is, as no size is given to it, and the record is written in the
- * same command.
+ * A disk of a file: the router takes the file as it is, as no size is given to it, and the record is written in the same command.
  */
-async function importFile(
+async function importingFile(
   call: ControllerCall,
-  view: VolumeView,
+  view: View,
   request: ImportRequest & { readonly imagePath: string },
-): Promise<Import> {
+): Promise<Decision<Import>> {
   const { id, imagePath } = request;
   const claim = claimed(request);
   const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownFilePrefix(call, id)));
@@ -155,20 +177,16 @@ async function importFile(
   const around = await readAround(call, id, imagePath);
   assertNotForeign(around.foreign, "import");
   const { sizeBytes } = importableImage(id, imagePath, { ...call.settings, ...around });
-  if (request.dryRun) return reported("would", { id, imagePath, sizeBytes }, claim.kind, "");
+  if (request.dryRun) return { answer: reported("would", { id, imagePath, sizeBytes }, claim.kind, "") };
   const comment = await firstComment(call, { id, imagePath, comment: "" }, claim);
-  const added = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
-  const outcome = sent(await commit(call, undefined, { add: added, readsAll: true }));
-  const { after: { volume: stored }, refusal } = outcome;
-  if (stored === undefined || stored.comment !== comment) {
-    const reason = whyNotDone(refusal);
-    throw new VolumeError(
-      "unavailable",
-      `Cannot import the file because ${reason}: volume=${id} path=${imagePath}`,
-    );
-  }
-  await assertTakenAsItWas(call, stored, around, sizeBytes);
-  return reported("imported", stored, claim.kind, "");
+  const volume = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
+  return {
+    addition: { volume },
+    finish: async ({ volume: { stored } }) => {
+      await assertTakenAsItWas(call, stored, around, sizeBytes);
+      return reported("imported", stored, claim.kind, "");
+    },
+  };
 }
 
 /** A disk that is not what the file was must not become a volume: its record is taken away, and nothing else touched. */
@@ -179,22 +197,20 @@ async function assertTakenAsItWas(
   sizeBytes: bigint,
 ): Promise<void> {
   const { id, imagePath } = stored;
-  const after = await call.store.view(id, imagePath, call.context);
-  const image = after.files.find((file) => file.path === imagePath);
-  const sharer = after.sharers.find((other) => other.imagePath === imagePath);
+  const view = { ...await call.store.view(id, imagePath, call.context), id, isAssumed: false };
+  const image = view.files.find((file) => file.path === imagePath);
+  const sharer = view.sharers.find((other) => other.imagePath === imagePath);
   const isAsItWas = stored.imagePath === imagePath && stored.sizeBytes === sizeBytes &&
     image?.sizeBytes === sizeBytes && sharer === undefined;
   if (isAsItWas && before.files.some(({ path }) => path === imagePath)) return;
-  sent(await commit(call, stored, { id, set: { comment: "" } }));
-  throw refused(
-    id,
-    sharer === undefined
-      ? `the router did not take the file as it was: before=${sizeBytes} file=${
-        image?.sizeBytes ?? "gone"
-      } ` +
-        `disk=${stored.sizeBytes}; check the file before anything else uses it`
-      : `another disk was made of its file at the same time: disk=${sharer.id}`,
-  );
+  const reason = sharer === undefined
+    ? `the router did not take the file as it was: before=${sizeBytes} file=${image?.sizeBytes ?? "gone"} ` +
+      `disk=${stored.sizeBytes}; check the file before anything else uses it`
+    : `another disk was made of its file at the same time: disk=${sharer.id}`;
+  const mark: Mark = { kind: "mark", disk: stored, comment: "", isDone: () => true };
+  const about = { id, verb: "import", first: { ...view, volume: stored }, read: () => readSlot(call, id) };
+  await changeByRule(call, about, () => Promise.resolve({ mark, marked: (last) => last }));
+  throw refused(id, reason);
 }
 
 function claimed(request: ImportRequest): ImportClaim {

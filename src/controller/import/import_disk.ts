@@ -3,7 +3,10 @@ import { VolumeError } from "../../volume/errors.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import { formatComment } from "../../volume/model/record.ts";
-import { changeVolume } from "../change.ts";
+import { changeByRule, type Decision } from "../records/loop.ts";
+import type { Mark } from "../records/mark.ts";
+import { isExportedAs } from "../records/steps.ts";
+import { readSlot, type View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -15,14 +18,19 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  */
 export async function importFirst(
   call: ControllerCall,
+  first: View,
   stored: StoredVolume,
   claim: ImportClaim,
 ): Promise<StoredVolume | undefined> {
+  const { id, imagePath } = stored;
   if (judgeOwnership(stored, call.settings.cluster).state !== "no-record") return undefined;
   // The disk of that name which was meant is on another router.
-  call.misplaced?.assertNotSeen(call.settings.cluster, stored.id, "import");
-  assertMayBeImported(call, stored, claim, await readAround(call, stored.id, stored.imagePath));
-  return await importDisk(call, stored, claim);
+  call.misplaced?.assertNotSeen(call.settings.cluster, id, "import");
+  assertMayBeImported(call, stored, claim, await readAround(call, id, imagePath));
+  const rule = async (): Promise<Decision<StoredVolume>> => {
+    return { mark: await importing(call, stored, claim), marked: (after) => after };
+  };
+  return await changeByRule(call, { id, verb: "import", first, read: () => readSlot(call, id) }, rule);
 }
 
 /** Everything that could use an image, and the image. One command. */
@@ -41,32 +49,33 @@ export function assertMayBeImported(
 }
 
 /**
- * Writes the record of a disk that was found importable. Nothing else of it changes, but that the router mounts nothing in
- * it any more. One command.
+ * The record of a disk that was found importable. Nothing else of the disk changes, but that the router mounts nothing in it any
+ * more.
  *
- * @throws {VolumeError} precondition when the record does not fit beside the note; busy or unavailable
+ * @throws {VolumeError} precondition when the record does not fit beside the note; unavailable when the cluster does not answer
  */
-export async function importDisk(
+export async function importing(
   call: ControllerCall,
-  stored: StoredVolume,
+  disk: StoredVolume,
   claim: ImportClaim,
-): Promise<StoredVolume> {
-  const comment = await firstComment(call, stored, claim);
-  // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
-  const change = { comment, neverMounted: true } as const;
-  const written = (after: StoredVolume) => after.comment === comment;
-  const after = await changeVolume(call, "import", stored, change, written);
-  const isAsSeen = after.imagePath === stored.imagePath && after.sizeBytes === stored.sizeBytes &&
-    after.exported === stored.exported && after.exportNqn === stored.exportNqn &&
-    after.routerUses === undefined;
-  if (isAsSeen) return after;
-  // With the record its next publish would take the disk from whoever began to use it just now.
-  const back = (last: StoredVolume) => last.comment === stored.comment;
-  await changeVolume(call, "import", after, { comment: stored.comment }, back);
-  throw new VolumeError(
-    "busy",
-    `Cannot import the disk because it was changed at the same time: volume=${stored.id}; check it, and try again`,
-  );
+): Promise<Mark> {
+  const { id, imagePath, sizeBytes } = disk;
+  const isAsSeen = isExportedAs(disk);
+  return {
+    kind: "mark",
+    disk,
+    comment: await firstComment(call, disk, claim),
+    // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
+    change: { neverMounted: true },
+    isDone: (after) =>
+      after.imagePath === imagePath && after.sizeBytes === sizeBytes && isAsSeen(after) &&
+      after.routerUses === undefined,
+    // With the record its next publish would take the disk from whoever began to use it just now.
+    otherwise: new VolumeError(
+      "busy",
+      `Cannot import the disk because it was changed at the same time: volume=${id}; check it, and try again`,
+    ),
+  };
 }
 
 /**

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { testCluster } from "../../../tests/fakes/records.ts";
-import { getOwned } from "../../volume/rules/ownership.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { getOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import { importVolume } from "./import.ts";
 
 const id = "films";
@@ -30,3 +31,38 @@ for (const imagePath of [undefined, path]) {
     assert.equal(getOwned(store.disks.get(id)!, testCluster, "test").record.epoch?.counter, 3);
   });
 }
+
+Deno.test("importVolume() leaves the file of a disk whose record the router cuts, and makes no volume of it", async () => {
+  const { deps, store } = testController();
+  store.putFile("/pool/disks", 0n, true);
+  store.putImage(path, gibibyte);
+  store.mishap("addAlone", {
+    after: () => store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, -9) }),
+  });
+  const importing = importVolume(deps, { ...request, imagePath: path }, testContext());
+  await assert.rejects(importing, refusal("unavailable", /Cannot import the file because/));
+  assert.equal(store.allFiles.get(path)?.sizeBytes, gibibyte);
+  assert.notEqual(judgeOwnership(store.disks.get(id)!, testCluster).state, "owned");
+});
+
+Deno.test("importVolume() gives a disk that was changed meanwhile its comment back", async () => {
+  const { deps, store } = testController();
+  store.put({ ...disk, id, imagePath: path, comment: "films of mine" });
+  store.mishap("change", { after: () => store.edit(id, { sizeBytes: 2n * gibibyte }) });
+  const importing = importVolume(deps, { ...request, imagePath: undefined }, testContext());
+  await assert.rejects(importing, refusal("busy", /changed at the same time.*check it/));
+  assert.equal(store.disks.get(id)!.comment, "films of mine");
+});
+
+Deno.test("importVolume() withdraws an export that nobody uses, after the record is written", async () => {
+  const { deps, store } = testController();
+  store.put({ ...disk, id, imagePath: path, exported: true, exportNqn: "nqn.2014-08.org.example:films" });
+  const unused = { ...request, imagePath: undefined, exportIsUnused: true };
+  const done = await importVolume(deps, unused, testContext());
+  assert.deepEqual([done.outcome, done.withdrawn], ["imported", "nqn.2014-08.org.example:films"]);
+  assert.deepEqual(store.calls.map(({ method }) => method), ["view", "createView", "change", "change"]);
+  const { exported, comment } = store.disks.get(id)!;
+  assert.equal(exported, false);
+  assert.equal((await importVolume(deps, unused, testContext())).outcome, "already");
+  assert.equal(store.disks.get(id)!.comment, comment);
+});

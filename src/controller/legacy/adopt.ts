@@ -29,15 +29,16 @@ export async function adoptVolume(
   const call = { ...deps, context };
   const view = await readAt(call, id, "adopt");
   const { cluster } = deps.settings;
-  const ownership = judgeOwnership(view.volume, cluster);
+  const { volume: stored } = view;
+  const ownership = judgeOwnership(stored, cluster);
   if (ownership.state === "owned") {
-    assertAsClaimed(assertOwned(view.volume, cluster, "adopt"), claim);
+    assertAsClaimed(assertOwned(stored, cluster, "adopt"), claim);
     return false;
   }
-  if (ownership.state === "earlier-driver" && claim.holders.length > 0 && !view.volume.exported) {
+  if (ownership.state === "earlier-driver" && claim.holders.length > 0 && !stored.exported) {
     throw refused(`it is not exported, so no node can have it: volume=${id}; omit --node`);
   }
-  await migrate(call, view, view.volume, claim);
+  await migrate(call, view, claim);
   return true;
 }
 

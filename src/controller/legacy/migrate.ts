@@ -1,11 +1,10 @@
-import { filePrefixOf } from "../../volume/model/layout.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { formatComment } from "../../volume/model/record.ts";
 import {
   assertLeftByLegacyDriver,
   awaitsHolders,
@@ -14,10 +13,11 @@ import {
   type LegacyClaim,
   migratedComment,
 } from "../../volume/rules/legacy_migration.ts";
-import { changeVolume, commentWith } from "../change.ts";
-import { withdrawExport } from "../attachments/withdrawal.ts";
+import { commentWith } from "../records/comment.ts";
+import { changeByRule, type Decision } from "../records/loop.ts";
+import { isExportedAs, type Step, withdrawal } from "../records/steps.ts";
+import { readSlot, type View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
-import { untilDone } from "../until_done.ts";
 
 /** Who has which volume, as the cluster's objects say. */
 export interface Attachments {
@@ -38,44 +38,76 @@ export interface Attachments {
  */
 export async function migrateFirst(
   call: ControllerCall,
-  view: VolumeView,
+  view: View,
   stored: StoredVolume,
 ): Promise<StoredVolume> {
+  const { id } = stored;
   const ownership = judgeOwnership(stored, call.settings.cluster);
-  if (ownership.state === "earlier-driver") {
-    const known = await askWhoHas(call, stored.id, call.context);
-    const claim = claimFrom(known, stored.id, call.clock.now());
-    return await migrate(call, view, stored, claim);
-  }
-  const isOpen = ownership.state === "owned" && awaitsHolders(ownership.volume);
-  if (!isOpen || call.clusterView === undefined) return stored;
-  const known = await askWhoHas(call, stored.id, call.context);
-  const named = known.volumes.some(({ volumeId }) => volumeId === stored.id);
-  if (!named) return stored;
-  return await noteHolders(call, ownership.volume, claimFrom(known, stored.id, call.clock.now()));
+  const isOpen = ownership.state === "owned" && awaitsHolders(ownership.volume) &&
+    call.clusterView !== undefined;
+  if (ownership.state !== "earlier-driver" && !isOpen) return stored;
+  const known = await askWhoHas(call, id, call.context);
+  if (isOpen && !known.volumes.some(({ volumeId }) => volumeId === id)) return stored;
+  return await migrate(call, view, claimFrom(known, id, call.clock.now()));
+}
+
+/** What came of it. */
+interface TakenOver {
+  readonly stored: StoredVolume;
+  /** Whether it was withdrawn. */
+  readonly withdrawn: boolean;
 }
 
 /**
- * Writes the record of a volume of the legacy driver, if the disk is beyond doubt as that has left it. One command; one more
- * when it was taken over before, and the router does not remember that: nobody has it then as it is exported.
+ * Writes who has a volume of the legacy driver into its record, if the disk is beyond doubt as that has left it. One command; one
+ * more when it was taken over before, and the router does not remember that: nobody has it then as it is exported.
  *
  * @param view a look at the disk, with its files and whoever shares its image
+ * @returns the disk as it is now
  * @throws {VolumeError} precondition on any doubt, or when the record does not fit; busy or unavailable
  */
-export async function migrate(
-  call: ControllerCall,
-  view: VolumeView,
-  stored: StoredVolume,
-  claim: LegacyClaim,
-): Promise<StoredVolume> {
+export async function migrate(call: ControllerCall, view: View, claim: LegacyClaim): Promise<StoredVolume> {
+  const { id } = view;
+  const about = { id, verb: "take over", first: view, read: () => readSlot(call, id) };
+  const rule = (seen: View) => Promise.resolve(decideTakingOver(call, seen, claim));
+  const { stored, withdrawn } = await changeByRule(call, about, rule);
+  const { forgotten: known } = claim;
+  if (known > 0) call.events.occurred({ kind: "older-epoch", volumeId: id, recorded: 0, known, withdrawn });
+  return stored;
+}
+
+/**
+ * The export stays untouched: even setting it to what it is could be felt by whoever writes. It goes off where the router exports
+ * a volume again as the legacy driver did, although nodes were given epochs since: whoever still knocks at that name was shut
+ * out, and would write beside the one that has it.
+ */
+function decideTakingOver(call: ControllerCall, view: View, claim: LegacyClaim): Decision<TakenOver> {
+  const stored = view.volume!;
+  const { holders, forgotten } = claim;
   const { cluster, settleMs } = call.settings;
-  // Another disk of the same image may come back late, and with it whoever writes through it.
-  assertSettled(view, settleMs);
-  assertPoolMounted(view, stored.imagePath);
-  assertLeftByLegacyDriver(stored, { ...call.settings, ...view });
-  const comment = formatComment(migratedComment(stored, claim, cluster, call.random));
-  const taken = await writeOnly(call, stored, comment);
-  return await shutOutForgotten(call, taken, claim.forgotten);
+  const next = (after: StoredVolume) => {
+    call.projection.show(view.id, assertOwned(after, cluster, "take over").record);
+    return forgotten === 0 ? { stored: after, withdrawn: false } : "again" as const;
+  };
+  if (judgeOwnership(stored, cluster).state !== "owned") {
+    // Another disk of the same image may come back late, and with it whoever writes through it.
+    assertSettled(view, settleMs);
+    assertPoolMounted(view, stored.imagePath);
+    assertLeftByLegacyDriver(stored, { ...call.settings, ...view });
+    const comment = formatComment(migratedComment(stored, claim, cluster, call.random));
+    return { mark: { kind: "mark", disk: stored, comment, isDone: isExportedAs(stored) }, marked: next };
+  }
+  const volume = assertOwned(stored, cluster, "take over");
+  if (holders.length === 0 && forgotten === 0) return { answer: { stored, withdrawn: false } };
+  const record = { ...volume.record, epoch: epochToWrite(stored, forgotten), holders };
+  // A record that is as it was tells nobody apart from whoever has sent a change of it earlier.
+  if (commentWith(volume, record) !== stored.comment) {
+    const step: Step = { kind: "rewrite", volume, record, change: {}, isDone: isExportedAs(stored) };
+    return { step, next: (after) => next(after.stored) };
+  }
+  if (forgotten === 0 || !stored.exported) return { answer: { stored, withdrawn: false } };
+  const off = withdrawal(call, volume, forgotten);
+  return { step: off, next: (after) => ({ stored: after.stored, withdrawn: true }) };
 }
 
 /** What the cluster says of a volume. @throws {VolumeError} precondition when it leaves a doubt */
@@ -83,46 +115,6 @@ export function claimFrom({ volumes, attachments }: Attachments, id: string, now
   const volume = volumes.find(({ volumeId }) => volumeId === id);
   if (volume !== undefined) return claimOf(volume, attachments, nowMs);
   throw undecided(id, "no PersistentVolume of this cluster names it");
-}
-
-async function noteHolders(
-  call: ControllerCall,
-  volume: OwnedVolume,
-  { holders, forgotten }: LegacyClaim,
-): Promise<StoredVolume> {
-  if (holders.length === 0 && forgotten === 0) return volume.stored;
-  const epoch = epochToWrite(volume.stored, forgotten);
-  const written = commentWith(volume, { ...volume.record, epoch, holders });
-  // A record that is as it was tells nobody apart from whoever has sent a change of it earlier.
-  const isNoted = written === volume.stored.comment;
-  const noted = isNoted ? volume.stored : await writeOnly(call, volume.stored, written);
-  return await shutOutForgotten(call, noted, forgotten);
-}
-
-/**
- * Withdraws a volume that the router exports again as the legacy driver did, although nodes were given epochs since: whoever
- * still knocks at that name was shut out, and would write beside the one that has it.
- */
-async function shutOutForgotten(
-  call: ControllerCall,
-  stored: StoredVolume,
-  forgotten: number,
-): Promise<StoredVolume> {
-  if (forgotten === 0) return stored;
-  const volume = assertOwned(stored, call.settings.cluster, "take over");
-  const after = stored.exported ? await withdrawExport(call, volume, "take over", forgotten) : volume;
-  const { id: volumeId, exported: withdrawn } = stored;
-  call.events.occurred({ kind: "older-epoch", volumeId, recorded: 0, known: forgotten, withdrawn });
-  return after.stored;
-}
-
-/** The export stays untouched: even setting it to what it is could be felt by whoever writes. */
-async function writeOnly(call: ControllerCall, stored: StoredVolume, comment: string): Promise<StoredVolume> {
-  const wanted = (after: StoredVolume) =>
-    after.comment === comment && after.exported === stored.exported && after.exportNqn === stored.exportNqn;
-  const after = await changeVolume(call, "take over", stored, { comment }, wanted);
-  call.projection.show(stored.id, assertOwned(after, call.settings.cluster, "take over").record);
-  return after;
 }
 
 async function askWhoHas(
@@ -156,83 +148,5 @@ function undecided(id: string, reason: string): VolumeError {
     "precondition",
     `Cannot take the volume over from the legacy driver because ${reason}: volume=${id}; if no other node can have it, run: ` +
       `rds-csi adopt ${id} [--node NODE]`,
-  );
-}
-
-/** How long all of it may take, in milliseconds. */
-const sweepMs = 600_000;
-
-/** What came of taking all of them over. */
-export interface TakeOver {
-  readonly taken: number;
-  /** Whether another try may take more over: a call had one, or a command failed. A doubt is for a person. */
-  readonly mayTakeMore: boolean;
-}
-
-/**
- * Takes over every volume of the legacy driver that a PersistentVolume of this cluster names; any other is left alone. What
- * leaves a doubt is told, and stays as it is. Nothing on the router changes but comments, and exports of which it has
- * forgotten that they were withdrawn.
- *
- * @throws {VolumeError} unavailable when the router or the cluster cannot be asked, or the router has only just booted
- */
-export async function migrateAll(deps: ControllerDeps, context: CallContext): Promise<TakeOver> {
-  const call = { ...deps, context };
-  const { clusterView, store, settings } = deps;
-  const inventory = await store.inventory(context);
-  // A router that is still booting shows some of them later.
-  assertSettled(inventory, settings.settleMs);
-  const earlier = inventory.volumes.filter((stored) =>
-    judgeOwnership(stored, settings.cluster).state === "earlier-driver"
-  );
-  if (clusterView === undefined || earlier.length === 0) return { taken: 0, mayTakeMore: false };
-  // Once for all: whoever gets or loses one meanwhile does so by a call, which takes it over before anything else.
-  const known = await readAttachments(clusterView, context);
-  const named = new Set(known.volumes.map(({ volumeId }) => volumeId));
-  const outcomes: Outcome[] = [];
-  for (const { id } of earlier) if (named.has(id)) outcomes.push(await tryOne(call, id, known));
-  return {
-    taken: outcomes.filter((one) => one === "taken").length,
-    mayTakeMore: outcomes.includes("later"),
-  };
-}
-
-type Outcome = "taken" | "later" | "left";
-
-async function tryOne(call: ControllerCall, id: string, known: Attachments): Promise<Outcome> {
-  // A call that changes the volume takes it over itself.
-  const release = call.locks.tryTake([id], "take-over");
-  if (release === undefined) return "later";
-  try {
-    const view = await call.store.view(id, filePrefixOf(id, call.settings.cluster), call.context);
-    if (!isLegacy(call, view.volume)) return "left";
-    await migrate(call, view, view.volume, claimFrom(known, id, call.clock.now()));
-    return "taken";
-  } catch (error) {
-    call.context.signal.throwIfAborted();
-    const reason = messageOf(error);
-    call.notes.warn("cannot take over a volume of the legacy driver", { volume: id, reason });
-    return VolumeError.is(error) && error.kind !== "precondition" ? "later" : "left";
-  } finally {
-    release();
-  }
-}
-
-function isLegacy(deps: ControllerDeps, stored: StoredVolume | undefined): stored is StoredVolume {
-  return stored !== undefined && judgeOwnership(stored, deps.settings.cluster).state === "earlier-driver";
-}
-
-/** Takes over at the start what can be, trying again until the router and the cluster have answered. */
-export async function migrateAtStart(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
-  const complaint = "cannot take over all volumes yet";
-  await untilDone(
-    deps,
-    { name: "take-over-at-start", timeoutMs: sweepMs, complaint },
-    signal,
-    async (context) => {
-      const { taken, mayTakeMore } = await migrateAll(deps, context);
-      if (taken > 0) deps.notes.warn("took over volumes from the legacy driver", { volumes: taken });
-      if (mayTakeMore) throw new VolumeError("unavailable", "some could not be taken over yet");
-    },
   );
 }

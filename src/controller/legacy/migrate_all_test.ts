@@ -4,7 +4,7 @@ import { testContext, testController } from "../../../tests/fakes/controller_dep
 import { testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { migrateAll, migrateAtStart } from "./migrate.ts";
+import { migrateAll, migrateAtStart } from "./migrate_all.ts";
 
 function legacyId(digit: number): string {
   return `pvc-${digit}f8fad5b-d9cb-469f-a165-70867728950e`;

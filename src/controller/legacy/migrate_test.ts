@@ -16,7 +16,7 @@ import { publishVolume } from "../attachments/publish.ts";
 import { releaseVolume } from "../attachments/release.ts";
 import { adoptVolume } from "./adopt.ts";
 import { distrust } from "../records/memory.ts";
-import { migrateAll } from "./migrate.ts";
+import { migrateAll } from "./migrate_all.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";

@@ -16,7 +16,7 @@ import { RouterBoots } from "./boots.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
 import { readInventory, type VolumeInventory } from "../inventory.ts";
 import { NamePlateWriter } from "../names/name_plates.ts";
-import { migrateAll } from "../legacy/migrate.ts";
+import { migrateAll } from "../legacy/migrate_all.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { ControllerDeps } from "../deps.ts";
 

@@ -17,7 +17,7 @@ import {
   servedCounter,
   type Unwanted,
 } from "../../volume/rules/reconcile.ts";
-import { loadForChange } from "../load.ts";
+import { readOwned } from "../load.ts";
 import type { VolumeInventory } from "../inventory.ts";
 import { takeFrom } from "../attachments/unpublish.ts";
 import type { ControllerDeps } from "../deps.ts";
@@ -223,7 +223,7 @@ export class Reconciler {
     } else {
       const { known } = step;
       // Attachments are read after the router: one that was published in between is no older than they are.
-      const now = await loadForChange({ ...this.#deps, context }, volumeId, "reconcile");
+      const now = await readOwned({ ...this.#deps, context }, volumeId, "reconcile");
       if (now.volume?.stored.comment !== volume.stored.comment) return;
       const recorded = servedCounter(volume);
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
@@ -239,9 +239,9 @@ export class Reconciler {
     const { id, comment } = seen.stored;
     if (!isStillUnwantedOn(seen, nodeId, await this.#cluster.allAttachments(context))) return;
     const call = { ...this.#deps, context };
-    const { view, volume } = await loadForChange(call, id, "reconcile");
+    const { view, volume } = await readOwned(call, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return;
-    await takeFrom(call, view, id, nodeId);
+    await takeFrom(call, view, nodeId);
     const fields = { volume: id, node: nodeId };
     this.#deps.notes.warn("took a volume from a node that no VolumeAttachment names", fields);
   }

@@ -3,11 +3,11 @@ import type { OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import { isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
 import { isOfEpoch } from "../../volume/rules/reconcile.ts";
-import { assertImageUsable } from "../load.ts";
+import { assertImageUsable, readOwnView } from "../load.ts";
 import { isOlderThan, latestEpoch } from "../records/epochs.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
 import { exported } from "../records/steps.ts";
-import { readOwnView, type View } from "../records/view.ts";
+import type { View } from "../records/view.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /** What came of it; without a volume nothing is to be restored any more. */

@@ -1,8 +1,9 @@
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
+import { readView } from "../load.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
 import { withdrawal } from "../records/steps.ts";
-import { readView, type View } from "../records/view.ts";
+import type { View } from "../records/view.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /** What came of it; without a volume it is not the one any more that nobody wants. */
@@ -32,7 +33,8 @@ export async function withdrawUnwanted(
     const step = withdrawal(call, volume, knownCounter);
     return Promise.resolve({ step, next: (after) => ({ volume: after }) });
   };
-  const { volume } = await changeByRule(call, { id, verb, first: await readView(call, id, verb) }, rule);
+  const read = () => readView(call, id, verb);
+  const { volume } = await changeByRule(call, { id, verb, first: await read(), read }, rule);
   if (volume !== undefined) call.projection.show(id, volume.record);
   return volume !== undefined;
 }

@@ -4,8 +4,9 @@ import { filePrefixOf } from "../../volume/model/layout.ts";
 import { type OwnedVolume, parseComment } from "../../volume/model/record.ts";
 import { type Commit, ifSent, type NewVolume, sent } from "../../volume/ports/store.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import { cutComment, isCut, whyNotDone } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
+import { whyNotDone } from "../not_done.ts";
+import { cutComment, isCut } from "./comment.ts";
 import { commit } from "./commit.ts";
 import { premisesOf } from "./confirmations.ts";
 import type { Room } from "./steps.ts";
@@ -13,7 +14,8 @@ import type { Room } from "./steps.ts";
 /** A disk that is to be added, with what it needs. */
 export interface Addition {
   readonly volume: NewVolume;
-  readonly room: Room;
+  /** Undefined where it takes none. */
+  readonly room?: Room;
   /**
    * Puts right what is left of it where the disk was not added. Throws nothing.
    *
@@ -94,21 +96,29 @@ function assertAdded(
   plan: NewVolume,
   { after: { volume: stored }, refusal }: Commit,
 ): OwnedVolume {
+  const { id, location: { path }, imported } = plan;
+  if (imported && stored?.comment !== plan.comment) {
+    const reason = whyNotDone(refusal);
+    throw new VolumeError(
+      "unavailable",
+      `Cannot import the file because ${reason}: volume=${id} path=${path}`,
+    );
+  }
   if (stored === undefined) {
     const parent = plan.subvolume?.parent?.path.split("/").at(-1);
     const hint = parent === undefined
       ? ""
       : ` (no other subvolume may be called ${parent}, no volume have its label, nor its volume change meanwhile)`;
     const reason = whyNotDone(refusal, hint);
-    throw new VolumeError("unavailable", `Cannot create the volume because ${reason}: volume=${plan.id}`);
+    throw new VolumeError("unavailable", `Cannot create the volume because ${reason}: volume=${id}`);
   }
   const volume = assertOwned(stored, deps.settings.cluster, "create");
-  const asPlanned = stored.comment === plan.comment && stored.imagePath === plan.location.path &&
+  const asPlanned = stored.comment === plan.comment && stored.imagePath === path &&
     (plan.sizeBytes === undefined || stored.sizeBytes === plan.sizeBytes) && !stored.exported;
   if (asPlanned) return volume;
   throw new VolumeError(
     "busy",
-    `Cannot create the volume because the router shows another disk than the added one: volume=${plan.id} ` +
+    `Cannot create the volume because the router shows another disk than the added one: volume=${id} ` +
       `size=${stored.sizeBytes} path=${stored.imagePath}; try again`,
   );
 }
@@ -126,9 +136,11 @@ function isOfThisAttempt(kept: string, written: string): boolean {
  */
 async function assertWholeComment(
   call: ControllerCall,
-  { id, location, comment }: NewVolume,
+  { id, location, comment, imported }: NewVolume,
   stored: StoredVolume | undefined,
 ): Promise<void> {
+  // The image of an imported one was there before.
+  if (imported) return;
   if (stored === undefined || stored.imagePath !== location.path || !isCut(stored.comment, comment)) return;
   const filePrefix = filePrefixOf(id, call.settings.cluster);
   sent(await commit(call, stored, { id, remove: location, filePrefix }));

@@ -30,15 +30,16 @@ export type Fact =
 export type Confirmed = "before" | "after" | "no-matter";
 
 /** What a rule has done to a volume. */
-export type StepKind = "add" | "begin" | "continue" | "withdraw" | "leave" | "grow" | "toggle" | "remove";
+export type StepKind =
+  | ("add" | "begin" | "continue" | "withdraw" | "leave" | "rewrite" | "grow" | "toggle" | "remove")
+  /** A disk becomes a volume, or ceases to be one. */
+  | ("mark" | "release");
 
 /**
  * How each step of a volume that is remembered, and not read, confirms what it claims. A new fact or a new kind of step does not
  * compile without its cells.
  */
-export const confirmations: Readonly<
-  Record<StepKind, "read-first" | Readonly<Record<Fact, Confirmed>>>
-> = {
+export const confirmations = {
   // There is nothing of it: what is there may be another's, and hold data.
   add: {
     // No disk is in the slot.
@@ -84,6 +85,8 @@ export const confirmations: Readonly<
   },
   // What a node may still write that leaves others depends on them.
   leave: "read-first",
+  // What is written again was read.
+  rewrite: "read-first",
   // The remembered size would shrink a disk that a person has grown; a node may have it or not, as before.
   grow: {
     path: "before",
@@ -114,7 +117,15 @@ export const confirmations: Readonly<
     // Another disk of the image may come back late.
     settled: "before",
   },
-};
+  // What is a person's is looked at, whole.
+  mark: "read-first",
+  release: "read-first",
+} as const satisfies Readonly<Record<StepKind, "read-first" | Readonly<Record<Fact, Confirmed>>>>;
+
+/** The steps that need no read before. */
+export type UnreadKind = {
+  [Kind in StepKind]: (typeof confirmations)[Kind] extends "read-first" ? never : Kind;
+}[StepKind];
 
 /** What a step claims of a volume that was not read. */
 export interface Claim {
@@ -129,7 +140,7 @@ export interface Claim {
 }
 
 /** What the router is asked before each step: at least every fact that it has to confirm then. */
-const premises: Readonly<Partial<Record<StepKind, (claim: Claim) => readonly Premise[] | undefined>>> = {
+const premises: Readonly<Record<UnreadKind, (claim: Claim) => readonly Premise[] | undefined>> = {
   add: ({ location, ...claim }) => location && premisesToAdd(location, claim),
   begin: ({ disk, filePrefix }) => disk && premisesToExport(disk, filePrefix),
   withdraw: ({ disk }) => disk && premisesToWithdraw(disk),
@@ -158,5 +169,9 @@ export const factOf: Readonly<Record<Premise["is"], Fact | undefined>> = {
 
 /** What the router is asked to confirm before a step; undefined where a volume has to be read first. */
 export function premisesOf(kind: StepKind, claim: Claim): readonly Premise[] | undefined {
-  return confirmations[kind] === "read-first" ? undefined : premises[kind]?.(claim);
+  return isUnread(kind) ? premises[kind](claim) : undefined;
+}
+
+function isUnread(kind: StepKind): kind is UnreadKind {
+  return confirmations[kind] !== "read-first";
 }

@@ -17,6 +17,7 @@ import {
   factOf,
   premisesOf,
   type StepKind,
+  type UnreadKind,
 } from "./confirmations.ts";
 import { addedUnread } from "./add.ts";
 import { VolumeMemory } from "./memory.ts";
@@ -28,7 +29,7 @@ import { assumedView } from "./view.ts";
 const id = "pvc-1";
 const epoch = { counter: 1, nonce: "0123abcd" };
 
-type Unread = Exclude<StepKind, "add" | "leave" | "continue" | "toggle" | "remove">;
+type Unread = Exclude<UnreadKind, "add" | "remove">;
 
 function volumeOf(record: Partial<VolumeRecord>, exported: boolean): OwnedVolume {
   return getOwned(aDisk(aRecord({ epoch, ...record }), { exported }), "9f86d081", "test");

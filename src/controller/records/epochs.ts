@@ -53,3 +53,12 @@ export async function latestEpochIfReported(
 export function isOlderThan(latest: number, { record }: OwnedVolume): boolean {
   return latest > (record.epoch?.counter ?? 0);
 }
+
+/**
+ * What people are told of a volume that was withdrawn because its record is older than an epoch that the cluster knows, as when a
+ * router has lost its last seconds: its holders were shut out, and the attachment that knows of the later epoch may be about to go.
+ */
+export function olderEpoch({ stored, record }: OwnedVolume, known: number) {
+  const [volumeId, recorded, withdrawn] = [stored.id, record.epoch?.counter ?? 0, stored.exported];
+  return { kind: "older-epoch", volumeId, recorded, known, withdrawn } as const;
+}

@@ -1,15 +1,17 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { VolumeView } from "../../volume/model/inventory.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
-import { graceLeftMs, waitForGrace } from "../attachments/withdrawal.ts";
-import { changedMeanwhile, outdateInDoubt } from "../change.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { ControllerCall } from "../deps.ts";
-import type { StepKind } from "./confirmations.ts";
+import { changedMeanwhile } from "../not_done.ts";
 import { added, addedUnread, type AddedVolume, type Addition } from "./add.ts";
+import type { StepKind } from "./confirmations.ts";
+import { graceLeftMs, waitForGrace } from "./grace.ts";
+import { type Mark, marked } from "./mark.ts";
 import { type Removal, removed, removedUnread } from "./remove.ts";
 import type { Room, Step } from "./steps.ts";
-import { taken, takenUnread } from "./take.ts";
-import { assumedView, readView, type View } from "./view.ts";
+import { outdateInDoubt, taken, takenUnread } from "./take.ts";
+import { assumedView, type View } from "./view.ts";
 
 /** What a rule decides. A rule changes no volume and reports nothing, as it may be asked several times. */
 export type Decision<Answer> =
@@ -19,6 +21,8 @@ export type Decision<Answer> =
   | { readonly need: Level }
   /** One step. What was read back after it gives the answer, or the rule is asked again. */
   | { readonly step: Step; readonly next: (after: OwnedVolume) => Answer | "again" }
+  /** A disk becomes a volume, or ceases to be one. */
+  | { readonly mark: Mark; readonly marked: (after: StoredVolume) => Answer | "again" }
   /** The disk goes with its image. What is left then gives the answer. */
   | { readonly removal: Removal; readonly left: (view: VolumeView) => Answer }
   /** A disk is added. What is left to be done while its room is still promised gives the answer. */
@@ -42,8 +46,8 @@ export interface About {
   readonly verb: string;
   /** What to begin with. @default {the remembered view, if there is one} */
   readonly first?: View | undefined;
-  /** Reads the volume; a rule without steps that need room is not asked for every disk. @default {readView} */
-  readonly read?: (level: Level) => Promise<View>;
+  /** Reads the volume; a rule without steps that need room is not asked for every disk. */
+  readonly read: (level: Level) => Promise<View>;
   /** What has to be mended of a volume as it was read, or as it is after a step, before the rule is asked. */
   readonly ready?: (view: View) => Promise<View>;
 }
@@ -59,8 +63,11 @@ const endsGrace: Readonly<Record<StepKind, boolean>> = {
   withdraw: false,
   leave: false,
   grow: false,
+  rewrite: false,
   toggle: false,
   remove: true,
+  mark: false,
+  release: true,
 };
 
 /**
@@ -77,8 +84,7 @@ export async function changeByRule<Answer extends object>(
   about: About,
   rule: Rule<Answer>,
 ): Promise<Answer> {
-  const { id, verb, first = assumedView(call, id) } = about;
-  const { read = () => readView(call, id, verb), ready = (view) => Promise.resolve(view) } = about;
+  const { id, verb, read, first = assumedView(call, id), ready = (view) => Promise.resolve(view) } = about;
   const tried = first?.isAssumed ? await triedUnread(call, verb, rule, first) : { view: first };
   if ("answer" in tried) return tried.answer;
   let view = tried.view ?? await read("own");
@@ -98,34 +104,62 @@ export async function changeByRule<Answer extends object>(
       continue;
     }
     // A person may have turned the last export on meanwhile: its node would write beside the next one.
-    if ("need" in decision || await hasWaited(call, verb, ending(decision))) {
+    if ("need" in decision || await hasWaited(call, verb, ending(call, decision))) {
       view = await read("need" in decision ? decision.need : "own");
       continue;
     }
     if ("removal" in decision) return decision.left(await removed(call, verb, decision.removal));
-    const { step, next } = decision;
-    const after = await withRoom(call, step.room, () => taken(call, verb, step));
-    if (after === "no-room") {
+    const done = await changed(call, verb, decision);
+    if (done === "no-room") {
       view = await read("all");
       continue;
     }
-    const answer = next(after);
-    if (answer !== "again") return answer;
-    view = { ...view, volume: after.stored };
+    if (done.answer !== "again") return done.answer;
+    view = { ...view, volume: done.after };
   }
   throw changedMeanwhile(verb, id);
 }
 
-/** A step as far as the grace of the last withdrawal matters to it. */
-type Ending = { readonly kind: StepKind; readonly volume: OwnedVolume };
+type Stepping<Answer> = Extract<Decision<Answer>, { readonly step: Step }>;
+type Marking<Answer> = Extract<Decision<Answer>, { readonly mark: Mark }>;
+type Removing<Answer> = Extract<Decision<Answer>, { readonly removal: Removal }>;
 
-function ending(decision: { readonly step: Step } | { readonly removal: Removal }): Ending {
-  return "step" in decision ? decision.step : { kind: "remove", volume: decision.removal.volume };
+/** Changes a volume as it was read, and asks what comes next. */
+async function changed<Answer>(
+  call: ControllerCall,
+  verb: string,
+  decision: Stepping<Answer> | Marking<Answer>,
+): Promise<{ readonly after: StoredVolume; readonly answer: Answer | "again" } | "no-room"> {
+  if ("mark" in decision) {
+    const after = await marked(call, verb, decision.mark);
+    return { after, answer: decision.marked(after) };
+  }
+  const { step, next } = decision;
+  const after = await withRoom(call, step.room, () => taken(call, verb, step));
+  return after === "no-room" ? after : { after: after.stored, answer: next(after) };
+}
+
+/** A step as far as the grace of the last withdrawal matters to it. */
+interface Ending {
+  readonly kind: StepKind;
+  /** Undefined for a disk that is no volume. */
+  readonly volume: OwnedVolume | undefined;
+}
+
+function ending<Answer>(
+  { settings }: ControllerCall,
+  decision: Stepping<Answer> | Marking<Answer> | Removing<Answer>,
+): Ending {
+  if ("step" in decision) return decision.step;
+  if ("removal" in decision) return { kind: "remove", volume: decision.removal.volume };
+  const { kind, disk } = decision.mark;
+  const ownership = judgeOwnership(disk, settings.cluster);
+  return { kind, volume: ownership.state === "owned" ? ownership.volume : undefined };
 }
 
 /** Waits out the grace of the last withdrawal where the step needs that. Returns whether it had to. */
 async function hasWaited(call: ControllerCall, verb: string, { kind, volume }: Ending): Promise<boolean> {
-  return endsGrace[kind] && await waitForGrace(call, volume, verb);
+  return endsGrace[kind] && volume !== undefined && await waitForGrace(call, volume, verb);
 }
 
 /** What came of a view that is only remembered: an answer, or what was read; without either, the volume has to be read. */
@@ -138,12 +172,14 @@ async function triedUnread<Answer extends object>(
   view: View,
 ): Promise<Tried<Answer>> {
   const decision = await decidedBy(call, rule, view);
-  if (decision === undefined || "answer" in decision || "need" in decision) return {};
+  if (decision === undefined || "answer" in decision || "need" in decision || "mark" in decision) return {};
   if ("addition" in decision) {
     const answer = await made(call, view, decision);
     return typeof answer === "object" ? { answer } : {};
   }
-  const { kind, volume } = ending(decision);
+  const { kind, volume } = "step" in decision
+    ? decision.step
+    : { kind: "remove" as const, ...decision.removal };
   // What is waited for is read first.
   if (endsGrace[kind] && graceLeftMs(call, volume) > 0) return {};
   if ("removal" in decision) {

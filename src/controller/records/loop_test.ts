@@ -5,6 +5,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { locationOf } from "../../volume/model/layout.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
+import { readView } from "../load.ts";
 import { changeByRule, type Decision, type Rule } from "./loop.ts";
 import { VolumeMemory } from "./memory.ts";
 import { exported, withdrawal } from "./steps.ts";
@@ -24,7 +25,7 @@ function remembering(disk = held, settings = {}) {
   deps.memory.known.remember(disk);
   const levels: string[] = [];
   const change = <Answer extends object>(rule: Rule<Answer>) =>
-    changeByRule(call, { id, verb: "change" }, (view) => {
+    changeByRule(call, { id, verb: "change", read: () => readView(call, id, "change") }, (view) => {
       levels.push(view.isAssumed ? "assumed" : "read");
       return rule(view);
     });
@@ -124,4 +125,23 @@ Deno.test("changeByRule() answers without a step only when nothing that was sent
   await change((view) => decided({ answer: {}, stands: owned(view) }));
   assert.deepEqual(methods(), ["view", "change"]);
   assert.notEqual(store.disks.get(id)!.comment, held.comment);
+});
+
+Deno.test("what is remembered of a removed volume does not count for another one of its name", async () => {
+  const made = remembering(aDisk(aRecord({ epoch })));
+  await made.change(removal(made));
+  const smaller = aDisk(aRecord(), { sizeBytes: 1n << 20n });
+  made.call.memory.known.remember(smaller);
+  assert.deepEqual(made.call.memory.known.get(id), smaller);
+});
+
+Deno.test("changeByRule() waits for the grace before a disk ceases to be a volume, and not before it becomes one", async () => {
+  const off = aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 }));
+  for (const [kind, read] of [["release", ["view", "view"]], ["mark", ["view"]]] as const) {
+    const { clock, change, methods } = remembering(off, { unexportGraceMs: 10_000 });
+    const rule: Rule<object> = ({ volume }) =>
+      decided({ mark: { kind, disk: volume!, comment: "mine", isDone: () => true }, marked: () => ({}) });
+    await inTime(clock, change(rule));
+    assert.deepEqual(methods(), [...read, "change"]);
+  }
 });

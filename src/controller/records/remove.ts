@@ -1,9 +1,10 @@
 import { filePrefixOf } from "../../volume/model/layout.ts";
 import type { ImageLocation, VolumeView } from "../../volume/model/inventory.ts";
+import type { VolumeError } from "../../volume/errors.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { ifSent, sent } from "../../volume/ports/store.ts";
-import { failMutation } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
+import { failMutation } from "../not_done.ts";
 import { commit } from "./commit.ts";
 import { premisesOf } from "./confirmations.ts";
 
@@ -11,6 +12,8 @@ import { premisesOf } from "./confirmations.ts";
 export interface Removal {
   readonly volume: OwnedVolume;
   readonly location: ImageLocation;
+  /** Thrown where the disk is still there after a read. @default {busy or unavailable, saying that} */
+  readonly otherwise?: VolumeError;
 }
 
 /**
@@ -19,12 +22,13 @@ export interface Removal {
  * @throws {VolumeError} busy or unavailable when the disk is still there
  */
 export async function removed(call: ControllerCall, verb: string, removal: Removal): Promise<VolumeView> {
-  const { volume: { stored }, location: remove } = removal;
+  const { volume: { stored }, location: remove, otherwise } = removal;
   const { id, comment } = stored;
   const write = { id, remove, filePrefix: filePrefixOf(id, call.settings.cluster) };
   const { after, refusal } = sent(await commit(call, stored, write));
-  if (after.volume !== undefined) failMutation(verb, id, comment, after.volume, refusal);
-  return after;
+  if (after.volume === undefined) return forgotten(call, id, after);
+  if (otherwise !== undefined) throw otherwise;
+  return failMutation(verb, id, comment, after.volume, refusal);
 }
 
 /**
@@ -42,5 +46,12 @@ export async function removedUnread(
   const premises = premisesOf("remove", { disk, filePrefix, settleMs, location });
   if (premises === undefined) return undefined;
   const write = { id: disk.id, remove: location, filePrefix };
-  return ifSent(await commit(call, disk, write, premises))?.after;
+  const after = ifSent(await commit(call, disk, write, premises))?.after;
+  return after?.volume === undefined ? after && forgotten(call, disk.id, after) : after;
+}
+
+/** What is left of a volume without its disk. Another one of its name may be smaller, and is not withdrawn. */
+function forgotten({ memory }: ControllerCall, id: string, left: VolumeView): VolumeView {
+  memory.forget(id);
+  return left;
 }

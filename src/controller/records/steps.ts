@@ -4,13 +4,13 @@ import type { VolumeChange } from "../../volume/ports/store.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { exportedCounter, nqnOf, raisedRecord, withdrawnRecord } from "../../volume/rules/publish.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
-import { commentWith } from "../change.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
+import { commentWith } from "./comment.ts";
 import type { StepKind } from "./confirmations.ts";
 
 /** One change on the router. It names what is to be; guards, retries and late commands are not its business. */
 export interface Step {
-  readonly kind: Exclude<StepKind, "add" | "remove">;
+  readonly kind: Exclude<StepKind, "add" | "mark" | "release" | "remove">;
   readonly volume: OwnedVolume;
   readonly record: VolumeRecord;
   /** What changes besides the record. */
@@ -52,6 +52,15 @@ export function withdrawal(call: ControllerCall, volume: OwnedVolume, knownCount
     change: { export: false },
     isDone: (after) => !after.exported,
   };
+}
+
+/** Whether a volume is exported as before. */
+export function isExportedAs(
+  { exported, exportNqn, exportPort }: StoredVolume,
+): (after: StoredVolume) => boolean {
+  return (after) =>
+    after.exported === exported &&
+    (!exported || after.exportNqn === exportNqn && after.exportPort === exportPort);
 }
 
 /** How a volume is to be exported. */

@@ -1,28 +1,60 @@
 import { filePrefixOf } from "../../volume/model/layout.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { ifSent } from "../../volume/ports/store.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
-import { commentWith, fits, isCut, keepWithdrawal, putBack, restoreComment, writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
+import { commentWith, fits, isCut } from "./comment.ts";
 import { commit } from "./commit.ts";
 import { premisesOf } from "./confirmations.ts";
-import type { Step } from "./steps.ts";
+import { isExportedAs, type Step } from "./steps.ts";
+import { changeVolume, putBack, restoreComment } from "./write.ts";
 
-/** Takes a step of a volume as it was read, and returns it as read back. One command. */
+/**
+ * Takes a step of a volume as it was read, and returns it as read back. One command.
+ *
+ * @throws {VolumeError} busy or unavailable, as {@linkcode changeVolume} does; precondition when the record does not fit
+ */
 export async function taken(call: ControllerCall, verb: string, step: Step): Promise<OwnedVolume> {
-  const { volume, change, isDone } = step;
-  const { id, comment } = volume.stored;
+  const { volume: { stored } } = step;
   // Else a change that the router runs late would find the comment that it expects, and undo what is answered here: also when
   // a later step writes the comment of before again, as a node that leaves after it has joined.
-  const record = call.memory.inDoubt.mayStillApply(id, comment) ? rewritten(step.record) : step.record;
+  const isOutdating = call.memory.inDoubt.mayStillApply(stored.id, stored.comment);
   try {
-    return counted(call, step, await writeRecord(call, verb, volume, record, isDone, change));
+    const after = await recorded(call, verb, step, isOutdating ? rewritten(step.record) : step.record);
+    return counted(call, step, after);
   } catch (error) {
     // Whoever has lost the lead changes nothing any more.
     if (!call.context.signal.aborted) await step.mend?.();
     throw error;
   }
+}
+
+/** Writes the record of a volume, with whatever else changes. */
+async function recorded(
+  call: ControllerCall,
+  verb: string,
+  { volume, change, isDone }: Step,
+  record: VolumeRecord,
+): Promise<OwnedVolume> {
+  const comment = commentWith(volume, record);
+  const rewrite = comment === volume.stored.comment ? {} : { comment };
+  const isWritten = (after: StoredVolume) => after.comment === comment && isDone(after);
+  const after = await changeVolume(call, verb, volume.stored, { ...change, ...rewrite }, isWritten);
+  if (change.export === undefined) keepWithdrawal(call, volume, record, after);
+  return getOwned(after, call.settings.cluster, verb);
+}
+
+/**
+ * Rewrites the record of a volume if a change that was sent earlier may still come, so that it finds another comment
+ * than it expects. No command where none may, else one.
+ *
+ * @throws {VolumeError} busy when that change came first
+ */
+export async function outdateInDoubt(call: ControllerCall, verb: string, volume: OwnedVolume): Promise<void> {
+  const { stored, record } = volume;
+  if (!call.memory.inDoubt.mayStillApply(stored.id, stored.comment)) return;
+  await taken(call, verb, { kind: "rewrite", volume, record, change: {}, isDone: isExportedAs(stored) });
 }
 
 /**
@@ -74,4 +106,24 @@ function isExportedBy({ export: on }: Step["change"], after: StoredVolume): bool
 function counted(call: ControllerCall, { kind }: Step, after: OwnedVolume): OwnedVolume {
   if (kind === "withdraw") call.memory.off.confirm(after.stored.id, after.stored.comment);
   return after;
+}
+
+/** Keeps the age of a withdrawal whose record this process has rewritten. */
+function keepWithdrawal(
+  { memory: { off } }: ControllerCall,
+  before: OwnedVolume,
+  record: VolumeRecord,
+  after: StoredVolume,
+): void {
+  if (isSameWithdrawal(before, record, after)) {
+    off.rewrote(after.id, before.stored.comment, after.comment);
+  }
+}
+
+/** Whether the export was off and stays off, by the same withdrawal from the same epoch. */
+function isSameWithdrawal(before: OwnedVolume, record: VolumeRecord, after: StoredVolume): boolean {
+  const { record: old, stored } = before;
+  return !stored.exported && !after.exported && old.holders.length === 0 && record.holders.length === 0 &&
+    old.withdrawnAtSeconds === record.withdrawnAtSeconds &&
+    old.epoch?.counter === record.epoch?.counter && old.epoch?.nonce === record.epoch?.nonce;
 }

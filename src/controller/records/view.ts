@@ -1,6 +1,5 @@
+import { filePrefixOf } from "../../volume/model/layout.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import type { ImportClaim } from "../../volume/rules/import.ts";
-import { loadDisk, loadForChange, withImage } from "../load.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /** What a call knows of a volume when it decides. */
@@ -26,30 +25,8 @@ export function assumedView({ memory, store }: ControllerCall, id: string): View
   return { id, isAssumed: true, volume, pools: store.lastPools, ...claimed };
 }
 
-/**
- * Reads a volume, whosever it is. One command; one more when the legacy driver made it.
- *
- * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
- */
-export async function readView(call: ControllerCall, id: string, verb: string): Promise<View> {
-  const { view } = await loadDisk(call, id, verb);
+/** Reads what is in a slot, whosever it is. One command. */
+export async function readSlot({ settings, store, context }: ControllerCall, id: string): Promise<View> {
+  const view = await store.view(id, filePrefixOf(id, settings.cluster), context);
   return { ...view, id, isAssumed: false };
-}
-
-/**
- * Reads a volume of this cluster for whoever exports it. One command; one more when the legacy driver made it or it was imported,
- * two more when it is imported now.
- *
- * @param claim what a disk without a record is to be imported as; without it such a disk is left alone
- * @throws {VolumeError} as {@linkcode readView} does; precondition when it is not this cluster's, or its image is not there
- */
-export async function readOwnView(
-  call: ControllerCall,
-  id: string,
-  verb: string,
-  claim?: ImportClaim,
-): Promise<View> {
-  const loaded = await loadForChange(call, id, verb, claim);
-  const { view, volume } = await withImage(call, loaded, verb);
-  return { ...view, id, isAssumed: false, volume: volume?.stored };
 }

@@ -1,5 +1,5 @@
 import { folderOf } from "../../volume/model/sources.ts";
-import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
+import { getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import {
   assertOwnLabel,
@@ -16,7 +16,6 @@ import type {
   RouterState,
   SubvolumeRef,
   VolumeView,
-  Wanted,
 } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import {
@@ -29,7 +28,7 @@ import {
   type StoredSnapshot,
   unfinishedSnapshots,
 } from "../../volume/model/snapshots.ts";
-import { poolOf, snapshotIdFor } from "../../volume/model/ids.ts";
+import { snapshotIdFor } from "../../volume/model/ids.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import type { FinishedCopy } from "../volumes/copies.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
@@ -41,8 +40,11 @@ import {
   giveUpCopies,
   orGiveUpCopy,
 } from "../volumes/copying.ts";
-import { assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
-import { removeSnapshotImage, whyNotDone } from "../change.ts";
+import { assertVolumeGone, notFound, ownFilePrefix, readEvery } from "../load.ts";
+import { whyNotDone } from "../not_done.ts";
+import { removeSnapshotImage } from "./remove.ts";
+import type { View } from "../records/view.ts";
+import { roomFor } from "../volumes/room.ts";
 import { reportingRefusal, snapshotSpaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -74,58 +76,47 @@ export async function createSnapshot(
 type SnapshotView = Omit<VolumeView, "sharers">;
 
 async function findOrMake(call: ControllerCall, request: SnapshotRequest): Promise<StoredSnapshot> {
-  const make = async () =>
-    await findOrMakeWithinAmpleRoom(call, request) ?? await findOrMakeByExactRead(call, request);
+  const make = async () => {
+    const readAll = () => readEvery(call, request.source);
+    const view = call.promised.expects(0n) ? await readSource(call, request) : await readAll();
+    // A read of every disk always tells whether there is room.
+    return await findOrMakeBy(call, view, request) ?? (await findOrMakeBy(call, await readAll(), request))!;
+  };
   return await call.promised.afterFirst(make);
 }
 
-/** Reads no other disk and no other snapshot; undefined when only an exact read can tell whether there is room. */
-async function findOrMakeWithinAmpleRoom(
-  call: ControllerCall,
-  request: SnapshotRequest,
-): Promise<StoredSnapshot | undefined> {
-  const { promised, settings, store } = call;
-  if (!promised.expects(0n)) return undefined;
-  const part = snapshotPart(snapshotIdFor(request.name, settings.cluster));
-  const view = await store.sourceView(wantedOf(call, request), { part }, call.context);
-  const { existing, purpose } = await findMade(call, view, request);
-  if (existing !== undefined) return existing;
-  return await orGiveUpCopy(call, purpose, async () => {
-    const source = findVolume(call, view, request.source);
-    const { sizeBytes } = source;
-    const pool = getPool(view, source.location.path);
-    if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
-    const make = await prepareSnapshot(call, view, source, purpose);
-    return await promised.during(pool.mountPoint, sizeBytes, async () => {
-      const made = await make();
-      // Calls that began meanwhile may have read everything before it was there; its volume may have been grown.
-      const isCounted = made.sizeBytes <= sizeBytes && promised.isAmple(pool);
-      return isCounted ? made : await assertStillRoom(call, made);
-    });
-  });
+/** Reads no other disk and no other snapshot. */
+async function readSource(call: ControllerCall, request: SnapshotRequest): Promise<View> {
+  const part = snapshotPart(snapshotIdFor(request.name, call.settings.cluster));
+  const { source: id } = request;
+  const wanted = { id, filePrefix: ownFilePrefix(call, id), folder: "" };
+  const view = await call.store.sourceView(wanted, { part }, call.context);
+  return { ...view, id, isAssumed: false };
 }
 
-async function findOrMakeByExactRead(
+/** Undefined when only a read of every disk can tell whether there is room. */
+async function findOrMakeBy(
   call: ControllerCall,
+  view: View,
   request: SnapshotRequest,
-): Promise<StoredSnapshot> {
-  const { promised, settings, store } = call;
-  const all = await promised.learnFrom(() => store.createView(wantedOf(call, request), call.context));
-  const view = { ...all, volume: all.volumes.find(({ id }) => id === request.source) };
+): Promise<StoredSnapshot | undefined> {
+  const { promised } = call;
   const { existing, purpose } = await findMade(call, view, request);
   if (existing !== undefined) return existing;
   const made = await orGiveUpCopy(call, purpose, async () => {
     const source = findVolume(call, view, request.source);
     const { location, sizeBytes } = source;
-    assertRoom(all, location.path, sizeBytes, settings.overcommit, purpose.unfinished);
+    const room = roomFor(call, view, location.path, sizeBytes, purpose.unfinished);
+    if (room.isAmple?.(sizeBytes) === false) return undefined;
     const make = await prepareSnapshot(call, view, source, purpose);
-    return await promised.during(poolOf(location.path), sizeBytes, make);
+    return await promised.during(room.mountPoint, room.bytes, async () => {
+      const snapshot = await make();
+      // Calls that began meanwhile may have read everything before it was there; its volume may have been grown.
+      return { snapshot, isCounted: snapshot.sizeBytes <= sizeBytes && room.isAmple?.() === true };
+    });
   });
-  return await assertStillRoom(call, made);
-}
-
-function wantedOf(deps: ControllerDeps, { source }: SnapshotRequest): Wanted {
-  return { id: source, filePrefix: ownFilePrefix(deps, source), folder: "" };
+  if (made === undefined) return undefined;
+  return made.isCounted ? made.snapshot : await assertStillRoom(call, made.snapshot);
 }
 
 /** The whole snapshot that an earlier try made, if there is one, and what another one would be made for. */

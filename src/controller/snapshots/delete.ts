@@ -4,7 +4,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { FileView, ImageLocation } from "../../volume/model/inventory.ts";
 import { snapshotLocations, snapshotPart } from "../../volume/model/snapshots.ts";
-import { answered, removeSnapshotImage } from "../change.ts";
+import { answered } from "../not_done.ts";
+import { removeSnapshotImage } from "./remove.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**

@@ -3,10 +3,13 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isEncrypted, nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { raisedRecord } from "../../volume/rules/publish.ts";
-import { assertNotImported, loadForChange, notFound } from "../load.ts";
-import { writeRecord } from "../change.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
+import { assertNotImported, notFound, readView } from "../load.ts";
 import { latestEpoch } from "../records/epochs.ts";
-import type { ControllerDeps } from "../deps.ts";
+import { changeByRule, type Decision } from "../records/loop.ts";
+import type { View } from "../records/view.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Renews the blankness of a volume that nobody holds: its next epoch may make a file system again, if the device then
@@ -17,15 +20,27 @@ import type { ControllerDeps } from "../deps.ts";
  */
 export async function allowFormat(deps: ControllerDeps, id: string, context: CallContext): Promise<void> {
   const call = { ...deps, context };
-  const { volume } = await loadForChange(call, id, "allow formatting");
-  if (volume === undefined) throw notFound("allow formatting", id);
-  assertNotImported(volume, "allow formatting", "it may hold data of its owner");
+  const verb = "allow formatting";
+  const rule = (view: View) => decideAllowing(call, view, verb);
+  await changeByRule(call, { id, verb, read: () => readView(call, id, verb) }, rule);
+}
+
+async function decideAllowing(
+  call: ControllerCall,
+  view: View,
+  verb: string,
+): Promise<Decision<OwnedVolume>> {
+  if (view.isAssumed) return { need: "own" };
+  if (view.volume === undefined) throw notFound(verb, view.id);
+  const volume = assertOwned(view.volume, call.settings.cluster, verb);
+  assertNotImported(volume, verb, "it may hold data of its owner");
   assertIdleFilesystemVolume(volume);
   // In epoch 0 the record would say that the volume was never written, and so would those of its clones and snapshots.
   const least = volume.record.blankEpoch === 0 ? 1 : 0;
-  const record = raisedRecord(volume.record, Math.max(least, await latestEpoch(call, volume)), call.random);
-  const allowed = { ...record, blankEpoch: (record.epoch?.counter ?? 0) + 1 };
-  await writeRecord(call, "allow formatting", volume, allowed, (after) => !after.exported);
+  const raised = raisedRecord(volume.record, Math.max(least, await latestEpoch(call, volume)), call.random);
+  const record = { ...raised, blankEpoch: (raised.epoch?.counter ?? 0) + 1 };
+  const isDone = (after: StoredVolume) => !after.exported;
+  return { step: { kind: "rewrite", volume, record, change: {}, isDone }, next: (after) => after };
 }
 
 function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {

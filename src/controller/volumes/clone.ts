@@ -26,8 +26,8 @@ import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import { copiesBefore, copyImage, type CopyPurpose, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
-import { assertNotImported, assertOwnImage, loadForChange, notFound, ownFilePrefix } from "../load.ts";
-import { answered } from "../change.ts";
+import { assertNotImported, assertOwnImage, notFound, ownFilePrefix, readOwned } from "../load.ts";
+import { answered } from "../not_done.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** A subvolume's snapshot may be called blank only if the source is still blank when the router makes it. */
@@ -248,7 +248,7 @@ async function findSource(call: ControllerCall, view: SourceView, source: Source
   const { cluster, basePaths, settleMs } = call.settings;
   if (source.kind === "volume") {
     const volume = view.source === undefined
-      ? (await loadForChange(call, source.id, "clone")).volume
+      ? (await readOwned(call, source.id, "clone")).volume
       : assertOwned(view.source, cluster, "clone");
     if (volume === undefined) throw notFound("clone", source.id);
     return sourceOf(call, volume, view, "clone");

@@ -1,4 +1,4 @@
-import { answered } from "../change.ts";
+import { answered } from "../not_done.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { newNonce } from "../../volume/model/epoch.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
@@ -13,7 +13,7 @@ import { snapshotPart } from "../../volume/model/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { assertNotShared, ownFilePrefix } from "../load.ts";
-import { waitForGrace } from "../attachments/withdrawal.ts";
+import { waitForGrace } from "../records/grace.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What a copy is made for. */

@@ -5,7 +5,7 @@ import { hasOwnLabel, imageLocationFor, locationOf, unfinishedCopies } from "../
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import type { RouterState } from "../../volume/model/inventory.ts";
-import { type NewVolume, sent } from "../../volume/ports/store.ts";
+import type { NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
@@ -26,15 +26,13 @@ import {
 } from "../../volume/model/sizes.ts";
 import { type CloneRequest, discardUnmarked, findCloneSource, planClone } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";
-import { assertGrown, grown, grownTo } from "./expand.ts";
+import { assertGrown, grownTo, growVolume } from "./expand.ts";
 import { roomFor } from "./room.ts";
-import { assertImageShown, heldBytes, ownFilePrefix } from "../load.ts";
+import { assertImageShown, heldBytes } from "../load.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
 import type { AddedVolume } from "../records/add.ts";
-import { commit } from "../records/commit.ts";
-import { taken } from "../records/take.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
-import { assumedView, type View } from "../records/view.ts";
+import { assumedView, readSlot, type View } from "../records/view.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -237,8 +235,9 @@ async function finishAdded(call: ControllerCall, added: AddedVolume, wanted: Wan
   await assertStillRoom(call, added, wanted);
   if (volume.stored.sizeBytes >= sizeBytes) return { volume };
   let last = volume;
+  const made: View = { ...wanted.view, ...after, isAssumed: false, volume: volume.stored };
   try {
-    last = await taken(call, "create", grown(call, "create", volume, sizeBytes));
+    last = await growVolume(call, "create", made, sizeBytes);
     assertGrown("create", volume.stored.sizeBytes, last.stored, sizeBytes);
     return { volume: last };
   } catch (error) {
@@ -267,18 +266,21 @@ async function assertWithinLimit(
 /** Removes a volume that was made a moment ago and has not been reported to any caller. */
 async function takeBack(
   call: ControllerCall,
-  { stored }: OwnedVolume,
-  { pools }: RouterState,
+  volume: OwnedVolume,
+  state: RouterState,
   reason: string,
 ): Promise<void> {
-  const { id, imagePath } = stored;
-  const write = { id, remove: locationOf(imagePath, pools), filePrefix: ownFilePrefix(call, id) };
-  const { after } = sent(await commit(call, stored, write));
-  if (after.volume === undefined && !after.files.some((file) => file.path === imagePath)) return;
-  throw new VolumeError(
+  const { id, imagePath } = volume.stored;
+  const otherwise = new VolumeError(
     "unavailable",
     `Cannot remove the volume again although ${reason}: volume=${id} path=${imagePath}`,
   );
+  const removal = { volume, location: locationOf(imagePath, state.pools), otherwise };
+  const nothing = { foreign: undefined, sharers: [], files: [] };
+  const first: View = { ...state, ...nothing, id, isAssumed: false, volume: volume.stored };
+  const about = { id, verb: "create", first, read: () => readSlot(call, id) };
+  const left = await changeByRule(call, about, () => Promise.resolve({ removal, left: (view) => view }));
+  if (left.files.some((file) => file.path === imagePath)) throw otherwise;
 }
 
 /**

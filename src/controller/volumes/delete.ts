@@ -10,10 +10,10 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNotImported, assertNotShared, assertOwnImage, foldersOf, ownFilePrefix } from "../load.ts";
-import { answered, failMutation } from "../change.ts";
+import { answered, failMutation } from "../not_done.ts";
 import { type About, changeByRule, type Decision } from "../records/loop.ts";
 import { withdrawal } from "../records/steps.ts";
-import type { View } from "../records/view.ts";
+import { readSlot, type View } from "../records/view.ts";
 import { migrateFirst } from "../legacy/migrate.ts";
 import { assertOneObject } from "../one_object.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -30,7 +30,7 @@ export async function deleteVolume(deps: ControllerDeps, id: string, context: Ca
   await assertOneObject(deps, id, context);
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await deps.copies.cancel(id);
-  await deleteByRule(call, { id, verb: "delete", read: () => read(call, id) });
+  await deleteByRule(call, { id, verb: "delete", read: () => readSlot(call, id) });
 }
 
 /**
@@ -58,14 +58,9 @@ async function deleteByRule(call: ControllerCall, about: About): Promise<void> {
   await deleteLeftovers(call, about.id, left);
 }
 
-async function read(call: ControllerCall, id: string): Promise<View> {
-  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
-  return { ...view, id, isAssumed: false };
-}
-
 /** @throws {VolumeError} busy or unavailable when the disk does not have that comment any more; precondition when it is used */
 async function readUnused(call: ControllerCall, id: string, comment: string): Promise<View> {
-  const view = await read(call, id);
+  const view = await readSlot(call, id);
   const { volume } = view;
   if (volume?.comment !== comment) {
     assertNotForeign(view.foreign, "delete");
@@ -139,7 +134,6 @@ function leftOf(call: ControllerCall, volume: OwnedVolume, left: VolumeView): Le
   // A pool that went away in between shows no file.
   assertPoolMounted(left, imagePath);
   assertSettled(left, settleMs);
-  call.memory.forget(id);
   // What a disk was promised is free when it is gone, whatever becomes of its image.
   call.promised.noteDeleted(poolOf(imagePath), sizeBytes);
   return { view: left, folders: foldersOf(call, id, folderOf(volume, cluster)) };

@@ -1,6 +1,6 @@
 import { folderOf, isPlain } from "../../volume/model/sources.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.ts";
@@ -13,13 +13,12 @@ import {
   assertVolumeGone,
   heldBytes,
   notFound,
-  ownFilePrefix,
+  readEvery,
   withImage,
 } from "../load.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
 import { exported, growth, type Step } from "../records/steps.ts";
-import { taken } from "../records/take.ts";
-import type { View } from "../records/view.ts";
+import { readSlot, type View } from "../records/view.ts";
 import { roomFor } from "./room.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
@@ -48,33 +47,12 @@ export async function expandVolume(
 async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
   const look = (level: Level) =>
-    level === "own" && call.promised.expects(range.requiredBytes) ? readOne(call, id) : readAll(call, id);
-  const read = async (level: Level) => await withItsImage(call, await look(level));
+    level === "own" && call.promised.expects(range.requiredBytes) ? readSlot(call, id) : readEvery(call, id);
+  const read = async (level: Level) => await withImage(call, await look(level), "expand");
   const rule = (view: View) => decideGrowing(call, view, range);
   const { stored, record } = await changeByRule(call, { id, verb: "expand", read }, rule);
   // What the disk leaves to a user of the volume.
   return usableBytes(stored.sizeBytes, isEncrypted(record));
-}
-
-async function readOne(call: ControllerCall, id: string): Promise<View> {
-  const view = await call.store.view(id, ownFilePrefix(call, id), call.context);
-  return { ...view, id, isAssumed: false };
-}
-
-/** Only with every disk it is exactly known how much room there is. */
-async function readAll(call: ControllerCall, id: string): Promise<View> {
-  const wanted = { id, filePrefix: ownFilePrefix(call, id), folder: "" };
-  const view = await call.promised.learnFrom(() => call.store.createView(wanted, call.context));
-  const { volumes: all } = view;
-  return { ...view, id, isAssumed: false, all, volume: all.find((one) => one.id === id), sharers: [] };
-}
-
-/** The same with the image of an imported volume, whose name tells nothing. */
-async function withItsImage(call: ControllerCall, view: View): Promise<View> {
-  const owner = view.volume && judgeOwnership(view.volume, call.settings.cluster);
-  if (owner?.state !== "owned") return view;
-  const { view: { files }, volume } = await withImage(call, { view, volume: owner.volume }, "expand");
-  return { ...view, files, volume: volume?.stored };
 }
 
 /**
@@ -135,21 +113,22 @@ function existing(call: ControllerCall, view: View): OwnedVolume {
 }
 
 /**
- * Grows a disk, and returns it as read back. One command.
+ * Grows a disk for a call that has counted its room, and returns it as read back, in whatever size. One command.
  *
- * @throws {VolumeError} precondition when this router does not grow a disk, or not one that is exported; busy when another
- * call grows it, too; unavailable
+ * @throws {VolumeError} precondition when this router grows no disk that is exported; busy, unavailable
  */
 export async function growVolume(
   call: ControllerCall,
   verb: string,
-  volume: OwnedVolume,
+  first: View,
   sizeBytes: bigint,
 ): Promise<OwnedVolume> {
-  const after = await taken(call, verb, grown(call, verb, volume, sizeBytes));
-  assertGrown(verb, volume.stored.sizeBytes, after.stored, sizeBytes);
-  const on = turnedOn(call, after);
-  return on === undefined ? after : await taken(call, verb, on);
+  const { id } = first;
+  const rule = (view: View): Promise<Decision<OwnedVolume>> => {
+    const volume = assertOwned(view.volume!, call.settings.cluster, verb);
+    return Promise.resolve({ step: grown(call, verb, volume, sizeBytes), next: (after) => after });
+  };
+  return await changeByRule(call, { id, verb, first, read: () => readSlot(call, id) }, rule);
 }
 
 /** The disk is larger. @throws {VolumeError} precondition when this router does not do that */
@@ -171,7 +150,7 @@ async function turnOnAgain(call: ControllerCall, id: string): Promise<void> {
       step === undefined ? { answer: {} } : { step, next: (after) => after },
     );
   };
-  const read = () => readOne(call, id);
+  const read = () => readSlot(call, id);
   try {
     await changeByRule(call, { id, verb: "expand", first: await read(), read }, rule);
   } catch (reason) {

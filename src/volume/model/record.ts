@@ -193,6 +193,11 @@ export function newComment(record: VolumeRecord): RecordComment {
   return { record, before: "", after: "" };
 }
 
+/** A comment without its record: what it was before the disk became a volume. */
+export function commentWithoutRecord({ before, after }: RecordComment): string {
+  return after === "" ? before.replace(/ $/, "") : before + after;
+}
+
 function damaged(reason: string): ParsedComment {
   return { state: "damaged", reason };
 }

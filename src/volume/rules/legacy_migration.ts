@@ -162,11 +162,6 @@ export function epochToWrite({ exported }: StoredVolume, forgotten: number): Epo
   return exported ? legacyEpoch : { ...legacyEpoch, counter: forgotten };
 }
 
-/** The comment from before the volume was migrated. */
-export function commentWithoutRecord({ before, after }: RecordComment): string {
-  return after === "" ? before.replace(/ $/, "") : before + after;
-}
-
 /**
  * Whether the volume was migrated without known holders, and is still exported as it was then. For a record of a newer
  * version that is unknown.

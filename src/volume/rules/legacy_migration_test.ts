@@ -7,12 +7,11 @@ import { isLegacyEpoch } from "../model/epoch.ts";
 import { assertOwned } from "./ownership.ts";
 import type { StoredVolume } from "../model/inventory.ts";
 import { decidePublish, nqnOf, publishedNodeIds } from "./publish.ts";
-import { formatComment } from "../model/record.ts";
+import { commentWithoutRecord, formatComment } from "../model/record.ts";
 import {
   assertLeftByLegacyDriver,
   awaitsHolders,
   claimOf,
-  commentWithoutRecord,
   type LegacyScene,
   migratedComment,
 } from "./legacy_migration.ts";

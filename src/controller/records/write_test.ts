@@ -6,12 +6,12 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
-import { refusal } from "../../tests/fakes/refusal.ts";
-import { publishVolume } from "./attachments/publish.ts";
-import { unpublishVolume } from "./attachments/unpublish.ts";
-import { createVolume } from "./volumes/create.ts";
+} from "../../../tests/fakes/controller_deps.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+import { createVolume } from "../volumes/create.ts";
 
 const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
