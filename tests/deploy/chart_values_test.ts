@@ -17,9 +17,59 @@ const routers = (own: object) => ({
 });
 const directory = (own: object) => ({ directory: { enabled: true, basePaths: ["/share/k8s"], ...own } });
 
+const encrypted = (own: object) => classes({ name: "a", parameters: { encrypted: "true", ...own } });
+const secretKey = "csi.storage.k8s.io/node-stage-secret-";
+const twoRouters = (first: object, second: object) => ({
+  router: {},
+  config: {
+    routers: [first, second].map((own, at) => ({
+      name: `r${at}`,
+      address: "10.0.0.1",
+      basePaths: [`/pool/${at}`],
+      existingSecret: "s",
+      ...own,
+    })),
+  },
+});
+
+/** What no address of a router can be, with the words for it. */
+const noAddress: readonly (readonly [address: string, words: string])[] = [
+  ["10.0.0.1/24", "is neither a name nor an address"],
+  ["10.0.0.256", "is neither a name nor an address"],
+  ["10.0.0", "is neither a name nor an address"],
+  ["router..lan", "is neither a name nor an address"],
+  ["my_router", "is neither a name nor an address"],
+  ["-router", "is neither a name nor an address"],
+  [":::", "is neither a name nor an address"],
+  ["fe80::1%eth0", "is neither a name nor an address"],
+  ["[fd00::1]:22", "has a port or brackets"],
+  ["10.0.0.1\t", "has a blank"],
+  [" 10.0.0.1", "has a blank"],
+  ["tcp://10.0.0.1", "has a scheme"],
+  ["10.0.0.1,", "is neither a name nor an address"],
+  [",10.0.0.1", "is neither a name nor an address"],
+];
+
 /** Values beside `router.address`, and what is said of them. */
 const refused: readonly (readonly [values: object, words: RegExp])[] = [
   [{ router: {} }, /router\.address is required/],
+  ...noAddress.flatMap(([given, words]) => [
+    [{ router: { address: given } }, new RegExp(`router\\.address .*${words}`)] as const,
+    [{ router: { ...address, nvmeAddress: given } }, new RegExp(`router\\.nvmeAddress .*${words}`)] as const,
+  ]),
+  [{ router: { address: "10.0.0.1,10.0.0.2" } }, /router\.address .* names several hosts/],
+  [{ router: { ...address, nvmeAddress: "10.0.0.1,10.0.0.1" } }, /router\.nvmeAddress .* names a host twice/],
+  [{ router: { ...address, nvmeAddress: "[fd00::1]" } }, /router\.nvmeAddress .* has a port or brackets/],
+  [{ router: { ...address, nvmeAddress: ["10.0.0.1"] } }, /nvmeAddress': got array, want string/],
+  [directory({ router: { address: "10.0.0.1:22" } }), /directory\.router\.address .* has a port/],
+  [
+    classes({ name: "a", parameters: { nvmeAddress: "10.0.0.1, 10.0.0.2" } }),
+    /the parameter nvmeAddress of the StorageClass a has a blank/,
+  ],
+  [
+    classes({ name: "a", parameters: { nvmeAddress: "10.0.0.1:4420" } }),
+    /the parameter nvmeAddress of the StorageClass a .* has a port/,
+  ],
   [{ router: { address: "10.0.0.1:22" } }, /router\.address "10\.0\.0\.1:22" has a port/],
   [{ router: { address: "router.lan:22" } }, /router\.address .* has a port/],
   [{ router: { address: "[fd00::1]" } }, /router\.address .* has a port or brackets/],
@@ -33,6 +83,10 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
     /router\.profile is no profile that `rds-csi doctor --probe` wrote/,
   ],
   [{ router: { ...address, profile: "{}" } }, /router\.profile is no profile/],
+  ...["[]", "null", " ", "/tmp/profile.json", profile.slice(0, -2)].map((text) =>
+    [{ router: { ...address, profile: text } }, /router\.profile is no profile/] as const
+  ),
+  [{ router: { ...address, profile: { format: "x" } } }, /profile': got object, want string/],
   [{ router: { ...address, profile: '{"format":"other/1"}' } }, /router\.profile is no profile/],
   [{ router: {}, ...routers({ address: "10.0.0.1:22" }) }, /config\.routers\[0\]\.address .* has a port/],
   [
@@ -41,9 +95,29 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
   ],
   [{ router: {}, ...routers({ profile: "x" }) }, /config\.routers\[0\]\.profile is no profile/],
   [routers({}), /router\.address has to be empty because config\.routers lists the routers/],
+  [{ ...routers({}), router: { nvmeAddress: "10.0.0.1" } }, /router\.nvmeAddress has to be empty because/],
+  [{ ...routers({}), router: { profile } }, /router\.profile has to be empty because/],
+  [twoRouters({ name: "a" }, { name: "a" }), /config\.routers has two routers of one name/],
+  [
+    twoRouters({ default: true }, { default: true }),
+    /only one router of config\.routers can be the default: r0, r1/,
+  ],
   [directory({ router: { address: "nfs://10.0.0.1" } }), /directory\.router\.address .* has a scheme/],
   [{ image: { repository: "example.net/rds-csi:1.0" } }, /image\.repository .* has a tag or a digest/],
   [{ image: { repository: "example.net/rds-csi@sha256:00" } }, /image\.repository .* has a tag or a digest/],
+  [{ image: { repository: "rds-csi:latest" } }, /image\.repository .* has a tag or a digest/],
+  [{ image: { repository: "https://example.net/rds-csi" } }, /image\.repository .* has a scheme/],
+  [{ image: { repository: "docker://example.net/rds-csi" } }, /image\.repository .* has a scheme/],
+  ...["example.net/rds csi", "example.net/rds-csi/", "/rds-csi", "example.net/RDS"].map((repository) =>
+    [{ image: { repository } }, /image\.repository .* is no name of a repository/] as const
+  ),
+  ...[":1.0", "1.0@sha256:00", "1 0", "sha256:00"].map((tag) =>
+    [{ image: { tag } }, /image\/tag': '.*' does not match/] as const
+  ),
+  [{ image: { tag: 1.5 } }, /image\/tag': got number, want string/],
+  [{ image: { digest: "00" } }, /image\/digest': '00' does not match/],
+  [{ image: { registry: "https://example.net" } }, /image\.registry .* has a scheme/],
+  [{ global: { imageRegistry: "https://example.net" } }, /global\.imageRegistry .* has a scheme/],
   [classes({ name: "a" }, { name: "a" }), /two StorageClasses are called a/],
   [
     classes({ name: "a", default: true }, { name: "b", default: true }),
@@ -81,6 +155,36 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
     classes({ name: "a", parameters: { encrypted: true } }),
     /the StorageClass a is encrypted and has no Secret/,
   ],
+  ...["True", "yes", "1"].map((text) =>
+    [encrypted({ encrypted: text }), /the parameter encrypted: .*, which can be true or false/] as const
+  ),
+  [encrypted({ [`${secretKey}name`]: "s" }), /the StorageClass a is encrypted and has no Secret/],
+  [
+    encrypted({ [`${secretKey}name`]: "", [`${secretKey}namespace`]: "n" }),
+    /the StorageClass a is encrypted and has no Secret/,
+  ],
+  [classes({ name: "a", encryptionSecret: { name: "s" } }), /missing property 'namespace'/],
+  [classes({ name: "a", encryptionSecret: { namespace: "n" } }), /missing property 'name'/],
+  [
+    {
+      ...classes({
+        name: "a",
+        encryptionSecret: { name: "s", namespace: "n" },
+        parameters: { encrypted: "false" },
+      }),
+    },
+    /the StorageClass a has an encryptionSecret, which sets the parameter encrypted/,
+  ],
+  [classes({ name: "a", parameters: { VolumePath: "/x" } }), /unknown parameter VolumePath/],
+  [
+    classes({ name: "a", parameters: { "csi.storage.k8s.io/fstyp": "xfs" } }),
+    /unknown parameter csi\.storage/,
+  ],
+  [classes({ name: "a", fsType: "btrfs" }), /fsType': value must be one of/],
+  [{ controller: { healthInterval: "59s" } }, /controller\.healthInterval "59s" is below the minimum/],
+  [{ controller: { healthInterval: "1h1s" } }, /controller\.healthInterval "1h1s" is above the maximum/],
+  [{ controller: { healthInterval: "" } }, /healthInterval/],
+  [{ node: { fstrimInterval: "2d" } }, /fstrimInterval/],
   [{ node: { fstrimInterval: "30s" } }, /node\.fstrimInterval "30s" is below the minimum: use at least 1m/],
   [{ node: { fstrimInterval: "59s" } }, /below the minimum/],
   [directory({ metricsPort: 9809 }), /directory\.metricsPort is 9809, as metricsPort is/],
@@ -89,7 +193,33 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
     /livenessProbe\.port is 9809, as metricsPort is/,
   ],
   [{ node: { statusAddress: ":9809" } }, /node\.statusAddress is 9809, as metricsPort is/],
+  [{ controller: { statusAddress: ":9809" } }, /controller\.statusAddress .* has the port of metricsPort/],
+  [
+    { controller: { statusAddress: "127.0.0.1:9809" } },
+    /controller\.statusAddress .* has the port of metricsPort/,
+  ],
+  [
+    { ...directory({}), node: { statusAddress: ":9811" } },
+    /node\.statusAddress is 9811, as directory\.metricsPort is/,
+  ],
+  [
+    { ...directory({ metricsPort: 9808 }), node: { sidecars: { livenessProbe: { enabled: true } } } },
+    /livenessProbe\.port is 9808, as directory\.metricsPort is/,
+  ],
+  [{ node: { statusAddress: ":0" } }, /statusAddress/],
+  [{ node: { statusAddress: ":65536" } }, /statusAddress/],
+  [{ metricsPort: 0 }, /metricsPort/],
   [{ node: { fstrimInterval: "1x" } }, /fstrimInterval/],
+  ...["/var/lib/kubelet/plugins", "/data/../var/lib/kubelet", "/var/lib/rancher/k3s/agent/kubelet"].map((
+    folder,
+  ) => [{ kubeletPath: folder }, /is a folder that the executable may not use/] as const),
+  [{ kubeletPath: "/data/../etc", allowFolders: ["/data"] }, /is a folder that the executable may not use/],
+  [{ kubeletPath: "/database", allowFolders: ["/data"] }, /is a folder that the executable may not use/],
+  ...["/var/lib/kubelet/", "var/lib/kubelet", "/"].map((kubeletPath) =>
+    [{ kubeletPath }, /kubeletPath/] as const
+  ),
+  [{ router: { ...address, basePaths: ["/a/../b"] } }, /basePaths\/0': '.*' does not match/],
+  [{ router: { ...address, basePaths: ["/a/b", "/a/b"] } }, /basePaths': items .* equal/],
   [
     { kubeletPath: "/data/kubelet" },
     /kubeletPath "\/data\/kubelet" is a folder that the executable may not use/,
@@ -97,6 +227,23 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
 ];
 
 const accepted: readonly object[] = [
+  ...["10.0.0.255", "0.router.lan", "r1", "router-1", "1a", "::1", "fd00::ffff:10.0.0.1"].flatMap((host) => [
+    { router: { address: host } },
+    { router: { ...address, nvmeAddress: host } },
+  ]),
+  directory({ storageClasses: [{ name: "b", parameters: { addresses: "10.0.0.1,10.0.1.3:2049" } }] }),
+  twoRouters({ default: true }, {}),
+  twoRouters({}, { nvmeAddress: "10.1.0.1,10.2.0.1" }),
+  classes({ name: "a", parameters: { nvmeAddress: "10.0.0.1,10.0.0.2", nvmePort: 4420 } }),
+  ...["rds-csi", "localhost:5000/rds-csi", "ghcr.io/a_b/rds.csi"].map((repository) => ({
+    image: { repository },
+  })),
+  { image: { tag: "v1.0_a-b.c", digest: `sha256:${"0".repeat(64)}`, registry: "r.example.net:5000" } },
+  { global: { imageRegistry: "mirror.example.net/cache", ofAnotherChart: true } },
+  { controller: { healthInterval: "0s", statusAddress: "127.0.0.1:9810" } },
+  { controller: { healthInterval: "1h" } },
+  { node: { fstrimInterval: "0s", sidecars: { livenessProbe: { port: 9809 } } } },
+  { directory: { enabled: false, metricsPort: 9809 } },
   { router: { address: "router.lan" } },
   { router: { address: "fd00::1" } },
   { router: { ...address, nvmeAddress: "10.0.0.1,fd00::2,router-2.lan" } },
@@ -107,7 +254,10 @@ const accepted: readonly object[] = [
   classes({ name: "a", default: true }, { name: "b" }),
   classes({ name: "a", parameters: { volumePath: "/a/b", "csi.storage.k8s.io/fstype": "xfs" } }),
   classes({ name: "a", encryptionSecret: { name: "s", namespace: "n" } }),
-  classes({ name: "a", parameters: { encrypted: "true", "csi.storage.k8s.io/node-stage-secret-name": "s" } }),
+  classes({
+    name: "a",
+    parameters: { encrypted: "true", [`${secretKey}name`]: "s", [`${secretKey}namespace`]: "n" },
+  }),
   classes({ name: "a", parameters: { encrypted: "false" } }),
   { node: { fstrimInterval: "1m" } },
   { node: { fstrimInterval: "1h30m" } },
@@ -115,6 +265,7 @@ const accepted: readonly object[] = [
   { node: { fstrimInterval: "168h" } },
   { metricsPort: 9811 },
   { kubeletPath: "/data/kubelet", allowFolders: ["/data/kubelet"] },
+  { kubeletPath: "/data/kubelet", allowFolders: ["/other", "/data"] },
   ...kubeletFolders.map((kubeletPath) => ({ kubeletPath })),
 ];
 
