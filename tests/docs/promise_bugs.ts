@@ -44,7 +44,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     promise: "Two machines under one node name never use one volume",
     bug: {
       title: "a node stages what was published to another machine of its name",
-      file: "src/node/stage/stage.ts",
+      file: "src/node/stage/wish.ts",
       from: "machine.is(publish.machine) !== false) return;",
       to: "machine.is(publish.machine) !== undefined) return;",
     },
@@ -94,7 +94,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     promise: "Checksums that are asked for are there",
     bug: {
       title: "a connection that was there counts as one with checksums",
-      file: "src/node/stage/stage.ts",
+      file: "src/node/stage/raise.ts",
       from: "wasConnected && here.device === undefined && digests.length > 0",
       to: "wasConnected && here.device !== undefined && digests.length > 0",
     },
@@ -243,7 +243,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     promise: "Without it, nothing is different",
     bug: {
       title: "a volume gets a layer that nobody has asked for",
-      file: "src/node/stage/stage.ts",
+      file: "src/node/stage/wish.ts",
       from: `if ((deviceLayer ?? deps.settings.deviceLayer ?? "none") === "none") return plain;`,
       to: `if (deps.maps === undefined) return plain;\n  if (volumeId !== "") deviceLayer = "auto";`,
     },

@@ -174,7 +174,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a stage that is refused leaves its connection",
-    file: "src/node/stage/stage.ts",
+    file: "src/node/stage/raise.ts",
     from: 'undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));',
     to: "",
   },

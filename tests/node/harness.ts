@@ -10,7 +10,7 @@ import { systemToolPaths, type ToolPaths } from "../../src/host/tools.ts";
 import { LoopConnector } from "../../src/loop/loop_connector.ts";
 import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
-import type { StageRequest } from "../../src/node/stage/stage.ts";
+import type { StageRequest } from "../../src/node/stage/wish.ts";
 import type { NodeDeps } from "../../src/node/deps.ts";
 import { StagingStore } from "../../src/node/stage/staging_store.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";

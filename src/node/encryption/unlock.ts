@@ -19,8 +19,6 @@ import { encryptionFor } from "./encryption_for.ts";
 /** The stage of an encrypted volume, whose device is connected and proven. */
 export interface Unlocking extends Staging {
   readonly passphrases: Passphrases;
-  /** Whether this node alone has the volume, and may write to it: then it may change the keys. */
-  readonly isSoleWriter: boolean;
   /** The device that holds the header. */
   readonly below: ProvenDevice;
   /** Whether it is the device that an earlier attempt saw. */

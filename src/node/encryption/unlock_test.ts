@@ -17,7 +17,7 @@ import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { disconnectUnused } from "../connections/teardown.ts";
-import type { StageRequest } from "../stage/stage.ts";
+import type { StageRequest } from "../stage/wish.ts";
 
 const mapping = "rds-csi-pvc-1";
 const header = 16n << 20n;

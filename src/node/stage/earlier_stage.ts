@@ -7,27 +7,23 @@ import { connectedNqns, type Teardown, tearDown } from "../connections/teardown.
 import type { NodeDeps } from "../deps.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { isAnyMounted } from "../mount_table.ts";
-
-/** How a volume is wanted now. */
-export interface Wish {
-  readonly volumeId: string;
-  /** With the layer that it is to have as long as it stays connected. */
-  readonly wanted: Intent;
-  /** Chooses its layer anew, once it is connected no more. */
-  chooseLayer(): Promise<Intent>;
-}
+import { chooseLayer, type StageWish } from "./wish.ts";
 
 /**
  * Returns the state of the same epoch, if there is one. It first takes down any other epoch: that device is fenced, and
  * binds of it no longer show this volume.
+ *
+ * @param wanted with the map that it is to have as long as it stays connected
  */
 export async function dropOlder(
   deps: NodeDeps,
   fencing: Fencing,
-  { volumeId, wanted, chooseLayer }: Wish,
+  wish: StageWish,
+  wanted: Intent,
   context: CallContext,
 ): Promise<StagingState | undefined> {
   const { stagingStore } = deps;
+  const { volumeId } = wish;
   const stagingState = await stagingStore.find(volumeId);
   const isCurrent = stagingState?.intent.epoch === wanted.epoch && stagingState.intent.nqn === wanted.nqn;
   const connected = await connectedNqns(deps, volumeId, context);
@@ -59,7 +55,7 @@ export async function dropOlder(
   const isHere = connected.includes(stagingState.intent.nqn) ||
     await isAnyMounted(deps, [stagingState.intent.stagingPath, ...targetPaths]);
   if (isHere) await takeDownUnused(deps, stagingState, wanted, difference, context);
-  return await stagingStore.write(beginAnew(stagingState, await chooseLayer()));
+  return await stagingStore.write(beginAnew(stagingState, await chooseLayer(deps, wish, context)));
 }
 
 /**

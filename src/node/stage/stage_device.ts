@@ -4,7 +4,6 @@ import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/n
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
-import type { PublishContext } from "../../volume/model/publish_context.ts";
 import { type StagingState, withContent } from "../../volume/model/staging/state.ts";
 import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
@@ -14,35 +13,34 @@ import { thawForPods, unmountLast } from "../connections/last_unmount.ts";
 import { endLivingFilesystem } from "../connections/living_filesystem.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
-import type { NodeParameters } from "./node_parameters.ts";
 import { refuseWhileBusy } from "./busy.ts";
 import { settleLog } from "./log_replay.ts";
 import { probeDevice } from "./probe.ts";
 import { assertSameFilesystem } from "./new_identity.ts";
 import type { Undo } from "./undo.ts";
+import type { StageWish } from "./wish.ts";
 import { decideFormat, judgedSignature } from "../../volume/rules/format.ts";
 
 /** Everyone may write to the root of a new file system; after that its owner decides. */
 const newRootMode = 0o777;
 
-/** A stage under way, with the input of its steps. */
-export interface Staging {
+/** A stage under way. */
+export interface Staging extends StageWish {
   readonly deps: NodeDeps;
-  readonly publish: PublishContext;
-  /** Whether the log of a file system may be replayed before it is mounted read-only. */
-  readonly mayReplay: boolean;
-  readonly parameters: NodeParameters;
   readonly undo: Undo;
   readonly context: CallContext;
 }
 
-/** A stage whose device is connected, proven and held. */
-interface DeviceStaging extends Staging {
+/** The device in use of a stage, proven and held. */
+export interface RaisedDevice {
   readonly device: ProvenDevice;
   /** Whether it is the device that an earlier attempt saw. */
   readonly sameDevice: boolean;
   /** Whether its unique id differs from the one that the earlier attempt saw. */
   readonly renewed: boolean;
+}
+
+interface DeviceStaging extends Staging, RaisedDevice {
   /** The staging path as the kernel writes it. */
   readonly mountPoint: string;
 }
@@ -57,8 +55,8 @@ interface DeviceStaging extends Staging {
 export async function stageDevice(
   staging: DeviceStaging,
   stagingState: StagingState,
-  filesystem: FilesystemType | undefined,
 ): Promise<StagingState> {
+  const { filesystem } = staging;
   if (filesystem !== undefined) return await stageFilesystem(staging, stagingState, filesystem);
   if (!stagingState.here.staged) await refuseLivingFilesystem(staging, stagingState);
   await setAccess(staging, stagingState);

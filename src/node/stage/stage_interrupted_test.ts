@@ -13,7 +13,7 @@ import {
   targetPath,
 } from "../../../tests/fakes/node_deps.ts";
 import { type VolumeErrorKind } from "../../volume/errors.ts";
-import type { StageRequest } from "./stage.ts";
+import type { StageRequest } from "./wish.ts";
 
 /** A node on which mkfs was started once and never ended. */
 async function interrupted(change: Partial<FakeDevice> = {}): Promise<FakeNode> {

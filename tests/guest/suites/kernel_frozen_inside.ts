@@ -1,6 +1,6 @@
 // File systems that a backup has frozen and left so, on each kind of device.
 import assert from "node:assert/strict";
-import type { StageRequest } from "../../../src/node/stage/stage.ts";
+import type { StageRequest } from "../../../src/node/stage/wish.ts";
 import { type GuestNode, GuestVolume, NodeTests, sh, timed, until } from "../kit/node.ts";
 import { ext4, xfs } from "../../node/harness.ts";
 import { layered } from "./device_layer_kit.ts";

@@ -3,7 +3,7 @@ import { systemClock } from "../../../../src/host/clock.ts";
 import type { ExpandRequest } from "../../../../src/node/expand.ts";
 import { NodeService } from "../../../../src/node/node_service.ts";
 import type { PublishRequest } from "../../../../src/node/publish/publish.ts";
-import type { StageRequest } from "../../../../src/node/stage/stage.ts";
+import type { StageRequest } from "../../../../src/node/stage/wish.ts";
 import type { UnpublishRequest } from "../../../../src/node/publish/unpublish.ts";
 import type { UnstageRequest } from "../../../../src/node/stage/unstage.ts";
 import type { NodeDeps } from "../../../../src/node/deps.ts";
