@@ -79,6 +79,7 @@ function stateOf(code: string | undefined): "refused" | "silent" | "unresolved" 
 
 const failures: Readonly<Record<string, string>> = {
   ECONNREFUSED: "the connection was refused",
+  ECONNRESET: "the connection was cut off",
   ENOTFOUND: "the DNS of this machine does not know it",
   EAI_AGAIN: "the DNS of this machine does not answer",
   ETIMEDOUT: "no answer",

@@ -10,7 +10,8 @@ import {
   request as httpsRequest,
   type RequestOptions as HttpsOptions,
 } from "node:https";
-import { messageOf, VolumeError } from "../volume/errors.ts";
+import { describeFailure } from "../host/network.ts";
+import { messageAbout, messageOf, VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { ClusterAccess } from "./access.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
@@ -54,7 +55,7 @@ export class KubernetesClient implements KubernetesApi {
       // The library and this driver's own reading trust the form of a file that a person writes.
       const reason = error instanceof TypeError
         ? "its content has not the form of a kubeconfig"
-        : messageOf(error);
+        : messageAbout(from, error);
       throw new VolumeError("invalid", `Cannot use the cluster's configuration: path=${from}: ${reason}`, {
         cause: error,
       });
@@ -97,7 +98,7 @@ export class KubernetesClient implements KubernetesApi {
       return await exchange(this.#access.server.protocol === "https:", options, body, signal);
     } catch (error) {
       const cause = signal.aborted ? signal.reason : error;
-      const reason = messageOf(cause);
+      const reason = cause instanceof Error ? describeFailure(cause) : messageOf(cause);
       throw new ApiError(0, `Cannot reach the API server because ${reason}: ${call.method} ${call.path}`, {
         cause,
       });

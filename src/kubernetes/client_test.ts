@@ -183,6 +183,26 @@ Deno.test("request() logs in with the token file of the kubeconfig as it is now"
   }
 });
 
+Deno.test("request() says in words why the API server cannot be reached", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    await Deno.writeTextFile(`${folder}/token`, "t");
+    await Deno.writeTextFile(`${folder}/ca.crt`, kubeTls.ca);
+    const client = await KubernetesClient.open({ host: "127.0.0.1", port: `${port}`, folder }, systemClock);
+    await assert.rejects(
+      client.request({ method: "GET", path: volumes }),
+      (error: Error) =>
+        /^Cannot reach the API server because the connection was refused: GET /.test(error.message),
+    );
+    client.close();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("request() logs in with a pod's token as it is now, and trusts only the pod's certificate authority", async () => {
   await using api = new FakeKubeApi(kubeTls);
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });

@@ -68,7 +68,9 @@ export function messageOf(error: unknown): string {
     ? fileFailures[code]
     : undefined;
   if (words === undefined) return error.message;
-  const subject = /(?:access to |, \w+ |: \w+ )["'](.+)["'](?:, run again .*)?$/.exec(error.message)?.[1];
+  const subject = /(?:access to |, \w+ |: \w+ )["'](.+?)["'](?:, (?:run again|specify) .*)?$/.exec(
+    error.message,
+  )?.[1];
   return subject === undefined ? words : `${words}: ${subject}`;
 }
 

@@ -17,6 +17,12 @@ const failures: readonly (readonly [thrown: unknown, words: RegExp])[] = [
     /^this executable may not write there; use \/tmp: \/home\/me\/p.json$/,
   ],
   [
+    new Deno.errors.NotCapable(
+      'Requires read access to "/root", specify the required permissions during compilation using `deno compile --allow-read`',
+    ),
+    /^this executable may not read there; copy the file to \/etc\/rds-csi or \/tmp: \/root$/,
+  ],
+  [
     new Deno.errors.NotCapable('Requires net access to "10.0.0.1:22", run again with the --allow-net flag'),
     /^this executable may not reach it, by the ALLOW_NET of its build: 10.0.0.1:22$/,
   ],

@@ -169,6 +169,6 @@ function noCluster(flags: FlagValues): undefined {
   const taint = flags.text("startup-taint");
   if (taint !== "") flags.problem("startup-taint", taint, "it in a cluster");
   if (flags.switch("leader-election")) {
-    flags.problem("leader-election", "true", "it in a cluster, by which a leader is elected");
+    flags.addProblems(["--leader-election goes with a cluster, by which a leader is elected"]);
   }
 }

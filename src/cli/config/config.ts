@@ -126,7 +126,7 @@ export function readServeConfig(
   const cluster = mode === "node" ? undefined : readCluster(flags, env);
   if (flags.switch("leader-election") && mode !== "controller") {
     // A node service always serves its node.
-    flags.problem("leader-election", "true", "it with --mode controller");
+    flags.addProblems(["--leader-election goes with --mode controller"]);
   }
   const own = [flags.text("node-id")].filter((id) => id !== "");
   const adapters = { readText, parseRouters, ownNodes: own, hasCluster: cluster !== undefined };
@@ -293,7 +293,7 @@ function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
   const named = flags.text("kubelet-endpoint");
   const endpoint = flags.text("endpoint");
   const socketPath = named || endpoint.replace(/^unix:(?:\/\/)?(?=\/)/, "");
-  if (mode === "controller") flags.problem("register", "true", "it where --mode serves a node");
+  if (mode === "controller") flags.addProblems(["--register goes with a --mode that serves a node"]);
   if (named !== "" && !isPlainPath(named)) {
     flags.problem("kubelet-endpoint", named, "the absolute path of a socket");
   }

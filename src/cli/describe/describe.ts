@@ -115,7 +115,8 @@ export async function describeVolumes(
   );
   if (volumeId !== undefined && volumes.length === 0) {
     io.err(
-      `rds-csi describe: the volume ${volumeId} is not on this node: no state file, no connection`,
+      `rds-csi describe: the volume ${volumeId} is not on this node: no state file, no connection` +
+        (volumeId.includes("/") ? "; if it is a claim, write pvc/NAMESPACE/NAME" : ""),
     );
     return exitCodes.unknown;
   }

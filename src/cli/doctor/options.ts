@@ -235,10 +235,10 @@ function readProbing(flags: FlagValues): Pick<DoctorOptions, "probe" | "reboot" 
   const probe = flags.switch("probe");
   const reboot = flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "";
   const output = flags.text("output");
-  if (reboot !== "" && !probe) flags.problem(`${reboot}-reboot`, "true", "it together with --probe");
+  if (reboot !== "" && !probe) flags.addProblems([`--${reboot}-reboot goes with --probe`]);
   if (reboot === "before" && (flags.switch("after-reboot") || output !== "")) {
-    flags.problem("before-reboot", "true", "it without --after-reboot and --output: it asks nothing yet");
+    flags.addProblems(["--before-reboot goes without --after-reboot and --output: it asks nothing yet"]);
   }
-  if (!probe && output !== "") flags.problem("output", output, "it together with --probe");
+  if (!probe && output !== "") flags.addProblems(["--output goes with --probe"]);
   return { probe, reboot, output };
 }

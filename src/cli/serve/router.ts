@@ -7,7 +7,7 @@ import { Ssh2Transport, type SshAuthentication } from "../../routeros/ssh/ssh_tr
 import { freshTransport, type SshTransport } from "../../routeros/ssh/transport.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../routeros/store/volume_store.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { messageAbout, VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 
 /** The adapters of a connection to the router. */
@@ -140,7 +140,7 @@ async function readSecret(flag: string, path: string, adapters: Readers): Promis
   try {
     return await adapters.readText(path);
   } catch (cause) {
-    const reason = messageOf(cause);
+    const reason = messageAbout(path, cause);
     if (/^\.{0,2}\//.test(path)) {
       throw new VolumeError("invalid", `Cannot read the file of --${flag}: file=${path}: ${reason}`, {
         cause,
