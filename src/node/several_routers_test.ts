@@ -12,7 +12,7 @@ import {
 } from "../../tests/fakes/node_deps.ts";
 import { parsePublishContext } from "../volume/model/publish_context.ts";
 import { OrphanedConnections } from "./connections/orphaned_connections.ts";
-import { connectedNqns } from "./connections/teardown.ts";
+import { connectedNqns } from "./connections/observe.ts";
 
 const other = `nas2/${volumeId}`;
 const otherNqn = `nqn.2000-02.com.mikrotik:nas2:${volumeId}:${epoch}`;

@@ -15,7 +15,7 @@ import { proveMap, removeOwnMap } from "../../node/chain/map.ts";
 import { encryptionFor } from "../../node/encryption/encryption_for.ts";
 import { mapName } from "../../volume/model/device_layer.ts";
 import { passphraseFault } from "../../volume/model/encryption.ts";
-import { connectedNqns } from "../../node/connections/teardown.ts";
+import { connectedNqns } from "../../node/connections/observe.ts";
 import { withUndo } from "../../node/stage/undo.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

@@ -1,4 +1,4 @@
-import { connectedNqns } from "../../node/connections/teardown.ts";
+import { connectedNqns } from "../../node/connections/observe.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertHandle } from "../../volume/model/ids.ts";

@@ -1,27 +1,24 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type DeviceUser, inUse, isInUse } from "../../volume/model/host/device_user.ts";
-import { encodeHandle } from "../../volume/model/ids.ts";
+import { inUse, isInUse } from "../../volume/model/host/device_user.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
+import { withHere } from "../../volume/model/staging/state.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
-import { type StagingState, withHere } from "../../volume/model/staging/state.ts";
-import { recordedNumbers } from "../../volume/model/staging/here.ts";
-import { isOnBlockDevice, mountPointOf, mountsAt } from "../mount_table.ts";
-import { findMap, findOwnMap, nodeOf, othersBelow, readChain } from "../chain/chain.ts";
-import { removeOwnMap } from "../chain/map.ts";
-import type { NodeDeps } from "../deps.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
-import { endLivingFilesystem } from "./living_filesystem.ts";
+import { nodeOf, readChain } from "../chain/chain.ts";
+import { removeOwnMap } from "../chain/map.ts";
+import { mountsAt } from "../mount_table.ts";
+import type { NodeDeps } from "../deps.ts";
 import { unmountLast } from "./last_unmount.ts";
-
-/** The parts of a volume to take down. */
-export interface Teardown {
-  readonly volumeId: string;
-  readonly nqns: readonly string[];
-  readonly stagingPaths: readonly string[];
-  /** This node's record of the volume; undefined when there is none. */
-  readonly stagingState: StagingState | undefined;
-}
+import { endLivingFilesystem } from "./living_filesystem.ts";
+import {
+  assertUnused,
+  type Observation,
+  observe,
+  refuseWhileUsed,
+  type Teardown,
+  whatIsLeft,
+} from "./observe.ts";
 
 /**
  * Returns the content of the file that names the device; undefined when there is none. Reading a link or a device may
@@ -49,53 +46,42 @@ export const deviceFileName = "device";
  *   something else is mounted at the staging path
  */
 export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<void> {
-  const map = await findOwnMap(deps, volume, context);
-  const devices = await findAll(deps, volume.nqns, context);
-  const isKnown = devices.some((device) => device.deviceNumber === map?.deviceNumber);
-  const found = map === undefined || isKnown ? devices : [...devices, map];
-  // One runs a tool to resolve the paths, the other reads /proc for open devices, so they run at the same time.
-  const [points, users] = await Promise.all([
-    mountPoints(deps, volume.stagingPaths),
-    usersOfAll(deps, volume, found, context),
-  ]);
-  await refuseWhilePublished(deps, volume, points, found);
-  refuseWhileUsed(volume, users.filter((user) => user.by !== "mount" || !points.includes(user.at)));
+  const seen = await observe(deps, volume, context);
+  await assertUnused(deps, volume, seen);
   const { stagingState } = volume;
   // From here on the volume must not be published, even if this call fails later.
   if (stagingState !== undefined) await deps.stagingStore.write(withHere(stagingState, { staged: false }));
+  await lower(deps, volume, seen, context);
+}
+
+/** From the top down to nothing, which is read back. */
+async function lower(
+  deps: NodeDeps,
+  volume: Teardown,
+  { devices, points }: Observation,
+  context: CallContext,
+): Promise<void> {
+  const { stagingState, stagingPaths, nqns } = volume;
   // The staging path of a mounted volume holds the volume's own files, so the device file is not looked for there.
   if (stagingState === undefined || stagingState.intent.kind === "block") {
-    await removeDeviceFiles(deps, volume.stagingPaths, points, context);
+    await removeDeviceFiles(deps, stagingPaths, points, context);
   }
   for (const mountPoint of points) {
     context.signal.throwIfAborted();
     await unmountLast(deps, mountPoint, context);
   }
-  await refuseWhileClaimed(deps, volume, found, context);
+  await refuseWhileClaimed(deps, volume, devices, context);
   await removeOwnMap(deps, volume, context);
-  for (const nqn of volume.nqns) {
+  for (const nqn of nqns) {
     context.signal.throwIfAborted();
     await disconnect(deps, nqn, context);
   }
-  await verifyGone(deps, volume, points, context);
-}
-
-/**
- * The volume's NQNs, of any epoch, that are connected or still have a map. Without a state file they are all that is
- * known.
- */
-export async function connectedNqns(
-  deps: NodeDeps,
-  volumeId: string,
-  context: CallContext,
-): Promise<readonly string[]> {
-  const own = `${deps.settings.nqnPrefix}:${encodeHandle(volumeId)}`;
-  const mapped = (await findMap(deps, volumeId))?.nqn;
-  const connected = new Set(await deps.connector.connected(context));
-  if (mapped !== undefined) connected.add(mapped);
-  // A name with more parts belongs to another router, whose name may equal this volume's.
-  const isEpoch = (nqn: string) => nqn.startsWith(`${own}:`) && !nqn.slice(own.length + 1).includes(":");
-  return [...connected].filter((nqn) => nqn === own || isEpoch(nqn));
+  const left = await whatIsLeft(deps, volume, points, context);
+  if (left === undefined) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot finish unstaging the volume because a part of it is still here: volume=${volume.volumeId} ${left}`,
+  );
 }
 
 /**
@@ -143,76 +129,6 @@ async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Pr
   await deps.connector.disconnect(nqn, context);
 }
 
-async function mountPoints(deps: NodeDeps, paths: readonly string[]): Promise<readonly string[]> {
-  return await Promise.all(paths.map((path) => mountPointOf(deps, path)));
-}
-
-/** Finds the devices or maps of the subsystems, of those that have one. */
-export async function findAll(
-  deps: NodeDeps,
-  nqns: readonly string[],
-  context: CallContext,
-): Promise<readonly DeviceNode[]> {
-  const found = await Promise.all(nqns.map(async (nqn) => nodeOf(await readChain(deps, nqn, context))));
-  return found.filter((device) => device !== undefined);
-}
-
-async function refuseWhilePublished(
-  deps: NodeDeps,
-  volume: Teardown,
-  points: readonly string[],
-  found: readonly DeviceNode[],
-): Promise<void> {
-  const table = await deps.mounts.table();
-  const staged = points.flatMap((mountPoint) => mountsAt(table, mountPoint));
-  const { stagingState } = volume;
-  const recorded = stagingState === undefined ? [] : recordedNumbers(stagingState.here);
-  // A record that was begun after another was lost, and names no device yet, says no more than none.
-  const own = recorded.length === 0 ? undefined : [...recorded, ...found.map((it) => it.deviceNumber)];
-  const foreign = staged.find((entry) =>
-    !isOnBlockDevice(entry) || own?.includes(entry.deviceNumber) === false
-  );
-  if (foreign !== undefined) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot unstage the volume because something else is mounted at its staging path: volume=${volume.volumeId} ` +
-        `path=${foreign.mountPoint} device=${foreign.deviceNumber} type=${foreign.filesystem}`,
-    );
-  }
-  const published = stagingState?.here.published.map(({ targetPath }) => targetPath) ?? [];
-  for (const mountPoint of await mountPoints(deps, published)) {
-    if (mountsAt(table, mountPoint).length === 0) continue;
-    throw new VolumeError(
-      "in-use",
-      `Cannot unstage the volume because it is published at ${mountPoint}: volume=${volume.volumeId}`,
-    );
-  }
-  // Of an earlier device of the volume, which is not connected any more.
-  const numbers = new Set(staged.map(({ deviceNumber }) => deviceNumber));
-  const elsewhere = table.filter((entry) =>
-    numbers.has(entry.deviceNumber) && !points.includes(entry.mountPoint)
-  );
-  refuseWhileUsed(
-    volume,
-    elsewhere.map((entry) => ({ device: entry.source, by: "mount", at: entry.mountPoint })),
-  );
-}
-
-/** All uses of the devices, and of the namespaces below maps, but those that may be there or not. */
-async function usersOfAll(
-  deps: NodeDeps,
-  { nqns, stagingState }: Teardown,
-  found: readonly DeviceNode[],
-  context: CallContext,
-): Promise<readonly DeviceUser[]> {
-  const users: DeviceUser[] = [];
-  for (const device of found) users.push(...await usersOf(deps, device, "open", context));
-  if (stagingState === undefined || stagingState.intent.map !== undefined) {
-    for (const nqn of nqns) users.push(...await othersBelow(deps, nqn, found, context));
-  }
-  return withoutSpared(deps, users);
-}
-
 /**
  * After this driver's mounts are gone, a claim belongs to another user: a mount in another namespace, or what a node that
  * scans raw devices has made of a workload's data.
@@ -233,11 +149,6 @@ async function refuseWhileClaimed(
   }
 }
 
-function refuseWhileUsed({ volumeId }: Teardown, users: readonly DeviceUser[]): void {
-  if (!isInUse(users)) return;
-  throw inUse(users, (words) => `Cannot unstage the volume because ${words}: volume=${volumeId}`);
-}
-
 async function removeDeviceFiles(
   deps: NodeDeps,
   stagingPaths: readonly string[],
@@ -254,23 +165,4 @@ async function removeDeviceFiles(
     // A staging that was killed may have left an unfinished temporary file of it.
     if (text === undefined || text.startsWith("/dev/")) await deps.paths.removeFile(path);
   }
-}
-
-async function verifyGone(
-  deps: NodeDeps,
-  volume: Teardown,
-  points: readonly string[],
-  context: CallContext,
-): Promise<void> {
-  const table = await deps.mounts.table();
-  const mounted = points.find((mountPoint) => mountsAt(table, mountPoint).length > 0);
-  const connected = await deps.connector.connected(context);
-  const map = await findOwnMap(deps, volume, context);
-  const left = volume.nqns.find((nqn) => connected.includes(nqn));
-  if (mounted === undefined && left === undefined && map === undefined) return;
-  throw new VolumeError(
-    "unavailable",
-    `Cannot finish unstaging the volume because a part of it is still here: volume=${volume.volumeId} ` +
-      `mounted=${mounted ?? "no"} connected=${left ?? "no"} map=${map?.name ?? "no"}`,
-  );
 }

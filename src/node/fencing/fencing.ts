@@ -7,7 +7,7 @@ import { withMissed } from "../../volume/model/staging/here.ts";
 import { endQueueing, isQueueing } from "../layer/queueing.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
-import { connectedNqns, type Teardown } from "../connections/teardown.ts";
+import { connectedNqns, type Teardown } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** A connection to be judged. */

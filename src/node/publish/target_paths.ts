@@ -6,7 +6,7 @@ import { recordedNumbers } from "../../volume/model/staging/here.ts";
 import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
 import { findMap } from "../chain/chain.ts";
 import type { StagingStore } from "../stage/staging_store.ts";
-import { connectedNqns, findAll } from "../connections/teardown.ts";
+import { connectedNqns, findAll } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**

@@ -1,10 +1,8 @@
 import { withDeadline } from "../../async/deadline.ts";
 import { isRetried, VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
-import { connectedNqns } from "../connections/teardown.ts";
+import { connectedNqns, mountPoints, whatIsLeft } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
-import { findMap } from "../chain/chain.ts";
-import { isAnyMounted } from "../mount_table.ts";
 
 /** How long the look at what is left may take, in milliseconds. */
 const lookMs = 10_000;
@@ -59,11 +57,12 @@ export async function isNothingLeft(
   { volumeId, stagingPath }: { readonly volumeId: string; readonly stagingPath: string },
   context: CallContext,
 ): Promise<boolean> {
-  if ((await connectedNqns(deps, volumeId, context)).length > 0) return false;
-  if (await findMap(deps, volumeId) !== undefined) return false;
+  const nqns = await connectedNqns(deps, volumeId, context);
+  if (nqns.length > 0) return false;
   const stagingState = await deps.stagingStore.findUndamaged(volumeId);
   const recorded = stagingState === undefined
     ? []
     : [stagingState.intent.stagingPath, ...stagingState.here.published.map(({ targetPath }) => targetPath)];
-  return !await isAnyMounted(deps, [...new Set([stagingPath, ...recorded])]);
+  const points = await mountPoints(deps, [...new Set([stagingPath, ...recorded])]);
+  return await whatIsLeft(deps, { volumeId, nqns }, points, context) === undefined;
 }

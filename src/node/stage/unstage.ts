@@ -1,7 +1,8 @@
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
-import { connectedNqns, tearDown } from "../connections/teardown.ts";
+import { connectedNqns } from "../connections/observe.ts";
+import { tearDown } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** The fields of NodeUnstageVolume. */

@@ -10,7 +10,7 @@ import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
 import type { ConnectionSettings, Intent } from "../../volume/model/staging/state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { connectedNqns } from "../connections/teardown.ts";
+import { connectedNqns } from "../connections/observe.ts";
 import { choosesLayer } from "../layer/choose_layer.ts";
 import type { NodeDeps } from "../deps.ts";
 import { type NodeParameters, parseNodeParameters } from "./node_parameters.ts";
