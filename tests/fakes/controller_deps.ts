@@ -5,6 +5,7 @@ import { HardwareMemory } from "../../src/controller/hardware/memory.ts";
 import { VolumeMemory } from "../../src/controller/records/memory.ts";
 import { PromisedRoom } from "../../src/controller/volumes/promised_room.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
+import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/model/parameters.ts";
 import type { ControllerEvent } from "../../src/volume/ports/controller_events.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
@@ -70,6 +71,25 @@ export function testController(
   const events: ControllerEvent[] = [];
   const deps = controllerDeps({ store, clock, settings, seed, clusterView, isOnly, notes, events });
   return { deps, store, clock, notes, events };
+}
+
+/**
+ * A controller that has written a volume last, and what it has sent since that was asked last.
+ *
+ * @param alone whether no other controller changes volumes of the router
+ */
+export function rememberingController(
+  disk: StoredVolume,
+  settings: Partial<ControllerSettings> = {},
+  alone = true,
+) {
+  const made = testController({ unexportGraceMs: 0, ...settings }, 1, undefined, true);
+  const { store, clock } = made;
+  const deps = { ...made.deps, memory: new VolumeMemory(clock, alone) };
+  store.put(disk);
+  deps.memory.known.remember(disk);
+  const methods = () => store.calls.splice(0).map(({ method }) => method);
+  return { ...made, deps, methods };
 }
 
 /** The parts of a controller. */

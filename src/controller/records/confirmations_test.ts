@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { aDisk, aHolder, aRecord, testBase, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { breaks } from "../../../tests/fakes/broken_facts.ts";
 import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -44,18 +45,6 @@ const steps: Readonly<Record<Unread, (call: ControllerCall) => Step>> = {
   },
   grow: (call) => growth(call, volumeOf({}, false), 2n << 30n),
   withdraw: (call) => withdrawal(call, volumeOf({ holders: [aHolder("a")] }, true)),
-};
-
-/** How a person, or a router that has forgotten its last seconds, makes a claim wrong. */
-const breaks: Readonly<Record<Fact, (store: FakeVolumeStore) => void>> = {
-  path: (store) => store.edit(id, { imagePath: "/pool/csi/other.img" }),
-  size: (store) => store.edit(id, { sizeBytes: 5n << 30n }),
-  export: (store) => store.edit(id, { exported: !store.disks.get(id)!.exported }),
-  uses: (store) => store.edit(id, { routerUses: ["its file system is mounted"] }),
-  sharers: (store) => void store.disks.set("copy", { ...store.disks.get(id)!, id: "copy", comment: "" }),
-  image: (store) => void store.allFiles.delete(store.disks.get(id)!.imagePath),
-  pools: (store) => void (store.pools = []),
-  settled: (store) => store.reboot(),
 };
 
 /** A claim is broken before the command, or between it and its read-back. */

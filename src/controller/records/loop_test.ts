@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import { inTime, rememberingController, testContext } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -7,7 +7,6 @@ import { locationOf } from "../../volume/model/layout.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
 import { readView } from "../load.ts";
 import { changeByRule, type Decision, type Rule } from "./loop.ts";
-import { VolumeMemory } from "./memory.ts";
 import { exported, withdrawal } from "./steps.ts";
 import type { View } from "./view.ts";
 
@@ -17,12 +16,8 @@ const held = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { exported: true
 
 /** A controller that remembers a volume, and a rule of the test. */
 function remembering(disk = held, settings = {}) {
-  const made = testController({ unexportGraceMs: 0, ...settings });
-  const { store, clock } = made;
-  const deps = { ...made.deps, memory: new VolumeMemory(clock, true) };
-  const call = { ...deps, context: testContext() };
-  store.put(disk);
-  deps.memory.known.remember(disk);
+  const made = rememberingController(disk, settings);
+  const call = { ...made.deps, context: testContext() };
   const levels: string[] = [];
   const change = <Answer extends object>(rule: Rule<Answer>) =>
     changeByRule(call, { id, verb: "change", read: () => readView(call, id, "change") }, (view) => {
@@ -30,8 +25,7 @@ function remembering(disk = held, settings = {}) {
       return rule(view);
     });
   const owned = ({ volume }: View) => getOwned(volume!, call.settings.cluster, "change");
-  const methods = () => store.calls.splice(0).map(({ method }) => method);
-  return { ...made, call, levels, change, owned, methods };
+  return { ...made, call, levels, change, owned };
 }
 
 /** A decision, without anything to wait for. */

@@ -1,12 +1,15 @@
-// Growing by what the controller remembers of its last change: as safe as after reading, whatever came in between.
+// Growing by what the controller remembers of its last change, as far as that differs from other calls (unread_calls_test).
 import assert from "node:assert/strict";
-import { gibibyte, inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
-import type { Mishap } from "../../../tests/fakes/mishap.ts";
+import {
+  gibibyte,
+  inTime,
+  rememberingController,
+  testContext,
+} from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { ControllerSettings } from "../deps.ts";
-import { VolumeMemory } from "../records/memory.ts";
 import { expandVolume } from "./expand.ts";
 import { maxAgeMs } from "./promised_room.ts";
 
@@ -23,19 +26,15 @@ interface Options {
 
 /** A controller, alone on its router or not, that has changed a volume of 1 GiB last, and knows how full its pool is. */
 async function remembering({ alone = true, settings = {}, disk = held }: Options = {}) {
-  const made = testController(settings, 1, undefined, true);
-  const { store, clock } = made;
-  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, alone) };
-  store.put(disk);
-  deps.memory.known.remember(disk);
+  const made = rememberingController(disk, settings, alone);
+  const { deps, store, clock } = made;
   const learn = () => deps.promised.learnFrom(() => store.createView(undefined, context));
   await learn();
   store.takeCount();
   const expand = (gib = 2n) =>
     inTime(clock, expandVolume(deps, id, { requiredBytes: gib * gibibyte, limitBytes: 0n }, context));
   const size = () => store.disks.get(id)!.sizeBytes / gibibyte;
-  const methods = () => store.calls.splice(0).map(({ method }) => method);
-  return { ...made, deps, learn, expand, size, methods };
+  return { ...made, learn, expand, size };
 }
 
 Deno.test("expandVolume() takes one command for a volume that this controller has changed last", async () => {
@@ -106,17 +105,6 @@ Deno.test("expandVolume() takes one command for what is not exported, where a ro
   assert.deepEqual([methods(), size()], [["growUnseen"], 2n]);
 });
 
-Deno.test("expandVolume() reads first after a failover, and what a change may still come to", async () => {
-  const ledBefore = await remembering();
-  ledBefore.deps.memory.known.forgetAll();
-  await ledBefore.expand();
-  assert.deepEqual(ledBefore.methods(), ["view", "change"]);
-  const inDoubt = await remembering();
-  inDoubt.deps.memory.inDoubt.remember(id, held.comment);
-  await inDoubt.expand();
-  assert.deepEqual(inDoubt.methods(), ["view", "change"]);
-});
-
 Deno.test("expandVolume() reads everything where room is scarce, or was summed up too long ago", async () => {
   const old = await remembering();
   await old.clock.advance(maxAgeMs + 1);
@@ -156,41 +144,6 @@ Deno.test("expandVolume() of several volumes at once overlooks none of them", as
   assert.deepEqual(methods().toSorted(), ["change", "createView", "growUnseen"]);
 });
 
-type Remembering = Awaited<ReturnType<typeof remembering>>;
-/** What somebody does behind the controller's back, what size it then has, and what the call is refused with, if it is. */
-type Edit = readonly [edit: (made: Remembering) => void, size?: bigint, refused?: Parameters<typeof refusal>];
-
-const behindItsBack: Readonly<Record<string, Edit>> = {
-  "a note is put into the comment": [({ store }) => store.edit(id, { comment: `note ${held.comment}` }), 2n],
-  "it is another cluster's": [
-    ({ store }) => store.edit(id, { comment: aDisk(aRecord({ cluster: "ffffffff" })).comment }),
-    1n,
-    ["precondition", /another cluster/],
-  ],
-  "the record is damaged, as if the router had cut it": [
-    ({ store }) => store.edit(id, { comment: held.comment.slice(0, 20) }),
-    1n,
-    ["precondition", /damaged/],
-  ],
-  "it is not shown": [({ store }) => void store.hidden.add(id), 1n, ["unavailable"]],
-};
-
-for (const [name, [edit, expected, refused]] of Object.entries(behindItsBack)) {
-  Deno.test(`expandVolume() decides by what it reads, and grows nothing unread, when ${name}`, async () => {
-    const made = await remembering();
-    edit(made);
-    const before = made.store.snapshot();
-    if (refused === undefined) {
-      assert.equal(await made.expand(), expected! * gibibyte);
-    } else {
-      await assert.rejects(made.expand(), refusal(...refused));
-      assert.deepEqual(made.store.snapshot(), before, "as it was");
-    }
-    assert.deepEqual(made.methods().slice(0, 2), ["growUnseen", "view"]);
-    assert.deepEqual([made.size(), made.store.violations], [expected, []]);
-  });
-}
-
 Deno.test("expandVolume() does not answer OK when the disk did not grow, or grew to another size", async () => {
   const sizes = [[1n, "precondition", /did not grow/], [2n, "busy", /another size/]] as const;
   for (const [gib, kind, text] of sizes) {
@@ -201,15 +154,6 @@ Deno.test("expandVolume() does not answer OK when the disk did not grow, or grew
   }
 });
 
-Deno.test("expandVolume() puts back a record that the router cuts", async () => {
-  const { store, expand, methods } = await remembering();
-  const cut = () => store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, -2) });
-  store.mishap("growUnseen", { after: cut });
-  await assert.rejects(expand(), refusal("precondition", /keeps only/));
-  assert.deepEqual(methods(), ["growUnseen", "change"]);
-  assert.equal(store.disks.get(id)!.comment, held.comment);
-});
-
 Deno.test("expandVolume() leaves the grace of the last withdrawal as old as it is", async () => {
   const disk = aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 }));
   const { deps, store, clock, expand, methods } = await remembering({ disk });
@@ -218,34 +162,4 @@ Deno.test("expandVolume() leaves the grace of the last withdrawal as old as it i
   await expand();
   assert.deepEqual(methods(), ["growUnseen"]);
   assert.equal(deps.memory.off.ageMs(store.disks.get(id)!), 7_000);
-});
-
-const mishaps: Readonly<Record<string, readonly [mishap: Mishap, methods: readonly string[]]>> = {
-  "ran, end unknown": [{ runs: true, refusal: "interrupted" }, ["growUnseen"]],
-  "did not run": [{ runs: false }, ["growUnseen", "view", "change"]],
-  "refused": [{ refusal: "failure: no" }, ["growUnseen", "view", "change"]],
-  "late": [{ late: true }, ["growUnseen", "view", "change"]],
-};
-
-for (const [name, [mishap, expected]] of Object.entries(mishaps)) {
-  Deno.test(`expandVolume() without reading answers OK only for what it reads back: ${name}`, async () => {
-    const { store, expand, size, methods } = await remembering();
-    store.mishap("growUnseen", mishap);
-    assert.equal(await expand(2n), 2n * gibibyte);
-    assert.deepEqual([methods(), size()], [expected, 2n]);
-    await expand(3n);
-    store.runLate();
-    assert.deepEqual([size(), store.violations], [3n, []], "nothing comes late");
-  });
-}
-
-Deno.test("expandVolume() whose end cannot be read fails, and reads when it is called again", async () => {
-  for (const runs of [true, false]) {
-    const { store, expand, size, methods } = await remembering();
-    store.mishap("growUnseen", { runs, unreadable: true });
-    await assert.rejects(expand(), refusal("unavailable"));
-    assert.deepEqual(methods(), ["growUnseen"]);
-    assert.equal(await expand(), 2n * gibibyte);
-    assert.deepEqual([methods()[0], size()], ["view", 2n]);
-  }
 });

@@ -1,10 +1,10 @@
-// Deleting by what the controller remembers of its last change: as safe as after reading, whatever came in between.
+// Deleting by what the controller remembers of its last change, as far as that differs from other calls (unread_calls_test).
 import assert from "node:assert/strict";
 import {
   aPublish,
   inTime,
+  rememberingController,
   testContext,
-  testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
@@ -22,7 +22,6 @@ import { importedSource } from "../../volume/model/sources.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";
-import { VolumeMemory } from "../records/memory.ts";
 import { deleteUnowned, deleteVolume } from "./delete.ts";
 
 const context = testContext();
@@ -37,17 +36,13 @@ interface Options {
 
 /** A controller, alone on its router or not, that has made the volume last and published it to nobody. */
 function remembering({ alone = true, settings = {}, disk = aDisk(aRecord()) }: Options = {}) {
-  const made = testController({ unexportGraceMs: 0, ...settings });
-  const { store, clock } = made;
-  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, alone) };
-  store.put(disk);
-  deps.memory.known.remember(disk);
+  const made = rememberingController(disk, settings, alone);
+  const { deps, store, clock } = made;
   const remove = () => inTime(clock, deleteVolume(deps, id, context));
-  const methods = () => store.calls.splice(0).map(({ method }) => method);
   const isGone = () =>
     !store.disks.has(id) && !store.allFiles.has(disk.imagePath) && store.tree.subvolumes.size === 0 &&
     store.violations.length === 0;
-  return { ...made, deps, remove, methods, isGone };
+  return { ...made, remove, isGone };
 }
 
 for (const imagePath of [plainImage(id), subvolumeImage(id)]) {
@@ -112,72 +107,6 @@ Deno.test("deleteVolume() reads first after a failover, and where somebody has j
   assert.deepEqual(judged.methods(), ["view", "remove"]);
 });
 
-type Remembering = ReturnType<typeof remembering>;
-/** What somebody does behind the controller's back, and what the deletion then is refused with, if it is. */
-type Edit = readonly [edit: (made: Remembering) => void, refused?: Parameters<typeof refusal>];
-
-const behindItsBack: Readonly<Record<string, Edit>> = {
-  "a note is put into the comment": [
-    ({ store }) => store.edit(id, { comment: `note ${store.disks.get(id)!.comment}` }),
-  ],
-  "a node has it": [
-    ({ store }) => store.edit(id, aDisk(aRecord({ epoch, holders: [aHolder("b")] }))),
-    ["precondition", /published.*node=b/],
-  ],
-  "it is another cluster's": [
-    ({ store }) => store.edit(id, aDisk(aRecord({ cluster: "ffffffff" }))),
-    ["precondition", /another cluster/],
-  ],
-  "the record is damaged": [
-    ({ store }) => store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, 20) }),
-    ["precondition", /damaged/],
-  ],
-  "it is not shown": [({ store }) => void store.hidden.add(id), ["unavailable"]],
-  "the router has just booted, and does not show it": [
-    ({ store }) => {
-      store.hidden.add(id);
-      store.reboot();
-    },
-    ["unavailable", /booted only/],
-  ],
-  "it is another thing": [
-    ({ store }) => {
-      store.disks.delete(id);
-      store.hardware.set(id, "hardware");
-    },
-    ["precondition", /something else/],
-  ],
-};
-
-for (const [name, [edit, refused]] of Object.entries(behindItsBack)) {
-  Deno.test(`deleteVolume() decides by what it reads, and removes nothing unread, when ${name}`, async () => {
-    const made = remembering();
-    const { store, remove, methods, isGone } = made;
-    // Whoever has made the volume has read the pools.
-    await store.state(context);
-    methods();
-    edit(made);
-    const before = store.snapshot();
-    if (refused === undefined) {
-      await remove();
-      assert.deepEqual([methods(), isGone()], [["removeUnseen", "remove"], true]);
-      return;
-    }
-    const isSent = !name.includes("booted");
-    await assert.rejects(remove(), refusal(...refused));
-    assert.equal(methods()[0], isSent ? "removeUnseen" : "view");
-    assert.deepEqual(store.snapshot(), before, "as it was");
-    assert.deepEqual(store.violations, []);
-  });
-}
-
-Deno.test("deleteVolume() withdraws first what somebody has exported behind its back", async () => {
-  const { store, remove, methods, isGone } = remembering();
-  store.edit(id, { exported: true, exportNqn: "nqn.2014-08.org.example:by-hand" });
-  await remove();
-  assert.deepEqual([methods(), isGone()], [["removeUnseen", "change", "remove"], true]);
-});
-
 Deno.test("deleteVolume() also takes unfinished copies and what an earlier try left, and nothing of others", async () => {
   const { store, remove, methods } = remembering();
   const others = [`/pool/other/${id}.${testCluster}.img`, `${testBase}/${id}.ffffffff.img`];
@@ -232,7 +161,7 @@ Deno.test("deleteVolume() without reading finds what is left in a folder that is
 
 /** What happens while it is removed, and why the deletion is not answered OK for what is read back. */
 const meanwhile: Readonly<
-  Record<string, readonly [(made: Remembering) => Mishap, Parameters<typeof refusal>]>
+  Record<string, readonly [(made: ReturnType<typeof remembering>) => Mishap, Parameters<typeof refusal>]>
 > = {
   "its pool goes away before its image is removed": [
     ({ store }) => ({ runs: "half", after: () => void (store.pools = []) }),
@@ -257,15 +186,3 @@ for (const [name, [mishap, refused]] of Object.entries(meanwhile)) {
     assert.equal(made.methods()[0], "removeUnseen");
   });
 }
-
-Deno.test("deleteVolume() whose end cannot be read fails, and reads when it is called again", async () => {
-  for (const runs of [true, false]) {
-    const { store, remove, methods, isGone } = remembering();
-    store.mishap("removeUnseen", { runs, unreadable: true });
-    await assert.rejects(remove(), refusal("unavailable"));
-    assert.deepEqual(methods(), ["removeUnseen"]);
-    await remove();
-    assert.equal(methods()[0], "view");
-    assert.ok(isGone());
-  }
-});
