@@ -241,6 +241,11 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     makeFolder?: NewFolder,
   ): Promise<{ readonly done: boolean; readonly refusal?: string }> {
     const before = this.tree.contents.get(from);
+    const isWritable = () =>
+      this.disks.values().some((disk) =>
+        disk.imagePath === from && (disk.exported || disk.routerUses !== undefined)
+      );
+    const wasWritable = isWritable();
     let done = false;
     const effect: Effect = (half) => {
       if (this.allFiles.has(to)) return;
@@ -248,8 +253,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
       if (this.allFiles.get(from)?.directory !== false) return "failure: no such item";
       if (!this.tree.hasFolderFor(to)) return "failure: no such directory";
       this.tree.copy(from, to);
-      const isOpen = this.disks.values().some((disk) => disk.exported && disk.imagePath === from);
-      if (half || isOpen || this.tree.contents.get(from) !== before) this.#torn.add(to);
+      if (half || wasWritable || isWritable() || this.tree.contents.get(from) !== before) this.#torn.add(to);
       if (half) this.putFile(to, this.allFiles.get(to)!.sizeBytes / 2n);
       done = true;
     };

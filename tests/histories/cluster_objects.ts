@@ -39,6 +39,8 @@ export class ClusterObjects {
   readonly #legacy: readonly string[];
   /** Nodes of which the cluster shows no id now. */
   readonly #unnamed = new Set<string>();
+  /** Volumes that two PersistentVolumes name. */
+  readonly #twice = new Set<string>();
 
   constructor(record: (event: HistoryEvent) => void, legacy: readonly string[] = []) {
     this.#record = record;
@@ -49,6 +51,16 @@ export class ClusterObjects {
   name(node: string, isNamed: boolean): void {
     if (isNamed) this.#unnamed.delete(node);
     else this.#unnamed.add(node);
+  }
+
+  /** Whether a second PersistentVolume names a volume from now on. */
+  nameTwice(id: string, isTwice: boolean): void {
+    if (isTwice) this.#twice.add(id);
+    else this.#twice.delete(id);
+  }
+
+  isNamedTwice(id: string): boolean {
+    return this.#twice.has(id);
   }
 
   get isAway(): boolean {
@@ -187,7 +199,7 @@ export class ClusterObjects {
             ),
           )
         )(context),
-      objectsOf: () => Promise.resolve([]),
+      objectsOf: (volumeId) => Promise.resolve(this.isNamedTwice(volumeId) ? ["pv", "another-pv"] : []),
       // Names that hold a volume's id and the texts by which files are found: no plate is taken for anything else.
       names: read(() =>
         [...new Set([...this.#legacy, ...all().map(({ volumeId }) => volumeId!)])].map((id) => ({

@@ -9,7 +9,12 @@ const lot: readonly CallStep["step"][] = [
 ];
 
 /** What a calm schedule may have beside single calls. */
-const groups: readonly ((draw: Draw) => readonly Step[])[] = [longNote, fullPool, otherParameters];
+const groups: readonly ((draw: Draw) => readonly Step[])[] = [
+  longNote,
+  fullPool,
+  scarcePool,
+  otherParameters,
+];
 
 function call(step: CallStep["step"], over: Partial<CallStep> = {}): CallStep {
   return { ...smooth, step, ...over };
@@ -61,6 +66,17 @@ function fullPool(draw: Draw): readonly Step[] {
     { step: "wait", ms: 61_000, late: false },
     call(step, { volume }),
     call(step, { volume }),
+  ];
+}
+
+/** Others promise most of the pool. Who wants less than its source has learns how much there is, and asks again at once. */
+function scarcePool(draw: Draw): readonly Step[] {
+  const leftMib = draw.pick([768, 1_536, 1_792, 2_560, 4_096]);
+  const asks = (["expand", "clone", "create", "snapshot", "clone"] as const).filter(() => draw.chance(0.6));
+  return [
+    { step: "hand", volume: smooth.volume, what: "scarce", forMs: 200_000, leftMib },
+    { step: "wait", ms: 61_000, late: false },
+    ...asks.map((step) => call(step)),
   ];
 }
 

@@ -3,6 +3,7 @@ import type { Draw } from "./draw.ts";
 import {
   type CallStep,
   type HandStep,
+  maxForgets,
   nodeNames,
   type PodStep,
   type Setting,
@@ -37,10 +38,13 @@ const groups: readonly (readonly [
 ])[] = [
   [0.08, "cluster", forcedDetach],
   [0.15, "cluster", resynced],
-  [0.1, "etcd", restoredCluster],
+  [0.06, "etcd", restoredCluster],
+  [0.08, "cluster", namedTwice],
+  [0.06, false, scarce],
   [0.15, "rounds", turnedOnWhileWaiting],
   [0.12, false, noted],
   [0.05, false, createdAtBoot],
+  [0.05, false, createdAfterBackup],
   [0.06, false, changedMeanwhile],
   [0.14, false, byHand],
   [0.08, false, forgottenGrowth],
@@ -51,6 +55,7 @@ const groups: readonly (readonly [
   [0.05, false, grownInUse],
   [0.05, false, killedFormat],
   [0.06, false, turnedOnWhileCopied],
+  [0.06, false, mountedBeforeCopied],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
@@ -59,13 +64,15 @@ export function withPartners(
   traits: Traits,
   draw: Draw,
 ): Step[] {
-  const { opening, cluster, shared, origin } = traits;
+  const { opening, cluster, shared, rounds, origin } = traits;
   const all = [...steps];
+  const has = { ...traits, etcd: cluster && !shared && origin !== "legacy" };
   for (const [chance, needs, added] of groups) {
-    const has = { ...traits, etcd: cluster && !shared && origin !== "legacy" };
     if (needs && !has[needs] || !draw.chance(chance)) continue;
     all.splice(opening + draw.below(all.length - opening + 1), 0, ...added(draw));
   }
+  // Nothing that is asked afterwards hides what rounds do.
+  if (rounds && has.etcd && draw.chance(0.15)) all.push(...restoredCluster(draw));
   if (origin === "imported") return withImports(all, draw);
   if (origin === "legacy") return withLegacy(all, draw);
   return shared ? withMigrations(all, opening, draw) : all;
@@ -116,6 +123,18 @@ function createdAtBoot(draw: Draw): Step[] {
   ];
 }
 
+/** The router comes back without the volume's disk, mostly, and with its image; then the volume is asked for again. */
+function createdAfterBackup(draw: Draw): Step[] {
+  const wait: Step = { step: "wait", ms: 200_000, late: false };
+  const next = call(draw.pick(["publish", "delete", "snapshot"]), draw.pick(nodeNames));
+  return [
+    { step: "reboot", forgets: maxForgets, disksAfterMs: 0 },
+    wait,
+    call("create", nodeNames[0]!),
+    next,
+  ];
+}
+
 /** A person turns an export on while an attachment waits, and nobody asks for anything for some minutes. */
 function turnedOnWhileWaiting(draw: Draw): Step[] {
   const volume = smooth.volume;
@@ -128,6 +147,44 @@ function turnedOnWhileWaiting(draw: Draw): Step[] {
     { ...call("publish", to!), trouble: { at: 0, what: "lost" } },
     { step: "edit", volume, exported: true },
     ...[wait, wait, wait, wait],
+  ];
+}
+
+/** The router has the disk mounted when a volume's copy begins, and perhaps not any more when it ends. */
+function mountedBeforeCopied(draw: Draw): Step[] {
+  const [node, volume] = [draw.pick(nodeNames), smooth.volume];
+  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
+  return [
+    call("publish", node),
+    ...leaves,
+    { ...call(draw.pick(["snapshot", "clone"]), node), waits: false },
+    { step: "wait", ms: 2_000, late: false },
+    { step: "hand", volume, what: "mounted", forMs: draw.pick([5_000, 10_000, 31_000]) },
+    { step: "wait", ms: 40_000, late: false },
+  ];
+}
+
+/** Two objects of the cluster name a volume that is to be deleted. */
+function namedTwice(draw: Draw): Step[] {
+  const volume = draw.pick(volumeNames);
+  const leaves = nodeNames.flatMap((
+    node,
+  ) => [call("unstage", node, volume), call("unpublish", node, volume)]);
+  const deletes = call("delete", nodeNames[0]!, volume);
+  return [{ step: "named-twice", volume, forMs: 30_000 }, ...leaves, deletes, ...leaves];
+}
+
+/** Others promise most of the pool while a controller may believe that there is room. */
+function scarce(draw: Draw): Step[] {
+  const leftMib = draw.pick([0, 512, 1_536, 2_560]);
+  const hand: Step = { step: "hand", volume: smooth.volume, what: "scarce", forMs: 200_000, leftMib };
+  const before = draw.chance(0.5) ? [call("delete", nodeNames[0]!, volumeNames[1]!)] : [];
+  return [
+    ...before,
+    call("clone", nodeNames[0]!),
+    hand,
+    call("clone", nodeNames[0]!),
+    call("create", nodeNames[0]!),
   ];
 }
 

@@ -33,7 +33,7 @@ type DrawnStep = Exclude<
   | RouterCutStep
   | PodStep
   | UnnamedStep
-  | { readonly step: "resync" | "forget-sizes" | "restore-cluster" }
+  | { readonly step: "resync" | "forget-sizes" | "restore-cluster" | "named-twice" }
 >;
 
 /** The largest number of steps in a schedule. */

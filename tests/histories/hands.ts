@@ -1,5 +1,6 @@
 import { filePrefixOf } from "../../src/volume/model/layout.ts";
-import type { StoredVolume } from "../../src/volume/model/inventory.ts";
+import { promisedBytes } from "../../src/volume/rules/capacity.ts";
+import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { gibibyte } from "../fakes/controller_deps.ts";
 import { testBase, testCluster } from "../fakes/records.ts";
@@ -14,6 +15,8 @@ interface Note {
 
 /** The slot of a disk that a person makes of a volume's image. */
 const secondSlot = "by-hand";
+/** What is done to pools, whatever becomes of the disk. */
+const ofPools: readonly HandStep["what"][] = ["filled", "scarce"];
 /** What the router says of a disk that it has mounted. */
 const mounted = "its file system is mounted";
 
@@ -33,6 +36,7 @@ export class Hands {
   readonly #undoAgain: (() => void)[] = [];
   /** The NQNs that nodes were given. An epoch that goes on keeps the size that it has. */
   readonly #given = new Set<string>();
+  #isScarce = false;
   /** How many subvolumes there were when the label was last free. */
   #subvolumes = 0;
 
@@ -62,17 +66,17 @@ export class Hands {
   }
 
   /** Changes a volume's disk, unless it is exported. Returns what takes the change back. */
-  change(id: string, what: HandStep["what"]): (() => void) | undefined {
+  change(id: string, what: HandStep["what"], leftMib = 0): (() => void) | undefined {
     const disk = this.#store.disks.get(id);
     const key = `${what} ${id}`;
     // A disk that nobody has imported yet is a person's anyway, whatever its file.
     const isOwn = disk !== undefined && this.#isRecorded(disk);
     if (!isOwn && what !== "odd-row" && what !== "unreadable") return;
     if (
-      disk === undefined || disk.exported && what !== "filled" || this.#undo.has(key) ||
+      disk === undefined || disk.exported && !ofPools.includes(what) || this.#undo.has(key) ||
       this.#store.hidden.has(id)
     ) return;
-    const undo = this.#changed(disk, what);
+    const undo = this.#changed(disk, what, leftMib);
     const once = () => this.#undo.delete(key) && undo();
     this.#undo.set(key, once);
     this.#undoAgain.push(undo);
@@ -89,7 +93,7 @@ export class Hands {
     return this.#undo.keys().some((key) => key.endsWith(` ${id}`));
   }
 
-  #changed(disk: StoredVolume, what: HandStep["what"]): () => void {
+  #changed(disk: StoredVolume, what: HandStep["what"], leftMib: number): () => void {
     const store = this.#store;
     const { id, comment, imagePath, sizeBytes } = disk;
     const putBack = (was: Partial<StoredVolume>, back: Partial<StoredVolume>) => () => {
@@ -139,6 +143,8 @@ export class Hands {
         return this.#spoilRow(disk, { unreadable: "it has no size", sizeBytes: 0n, sizeUnknown: true });
       case "odd-row":
         return this.#spoilRow(disk, { unreadable: "its port is no number" });
+      case "scarce":
+        return this.#makeScarce(BigInt(leftMib) << 20n);
       case "filled":
       case "label-taken":
         return this.#changePools(what);
@@ -169,6 +175,32 @@ export class Hands {
       pool.subvolumeLabel === undefined ? pool : { ...pool, labelTakenBy: secondSlot }
     );
     return () => store.pools = store.pools.map(({ labelTakenBy: _, ...pool }) => pool);
+  }
+
+  /** Lets so much more be promised on the pools. */
+  #makeScarce(leftBytes: bigint): () => void {
+    const store = this.#store;
+    const sizes = store.pools.map(({ sizeBytes }) => sizeBytes);
+    store.pools = store.pools.map((pool) => ({ ...pool, sizeBytes: this.#promised(pool) + leftBytes }));
+    this.#isScarce = true;
+    return () => {
+      this.#isScarce = false;
+      store.pools = store.pools.map((pool, index) => ({ ...pool, sizeBytes: sizes[index]! }));
+    };
+  }
+
+  /** What is promised on a pool, but to the disks that a person makes of an image. */
+  #promised(pool: Pool): bigint {
+    const { disks, allFiles } = this.#store;
+    const volumes = disks.values().filter(({ id }) => id !== secondSlot).toArray();
+    return promisedBytes(pool, { volumes, files: [...allFiles.values()] });
+  }
+
+  /** A volume was made that was not there when that was asked for. */
+  made(id: string): void {
+    const { pools, violations } = this.#store;
+    const isOver = this.#isScarce && pools.some((pool) => this.#promised(pool) > pool.sizeBytes);
+    if (isOver) violations.push(`${id} was made, and the pool has no room for it`);
   }
 
   /** Takes back all changes but notes. */

@@ -36,6 +36,8 @@ export interface OutsideParts {
   readonly idOf: (volume: string) => string;
   /** Lets the cluster show no node id of a host, or show it again. */
   readonly name: (node: string, isNamed: boolean) => void;
+  /** Lets two objects of the cluster name a volume, or one. */
+  readonly nameTwice: (id: string, isTwice: boolean) => void;
 }
 
 /** What people and the router do by themselves. */
@@ -65,7 +67,7 @@ export class Outside {
   }
 
   async take(step: Exclude<OutsideStep, { readonly step: "resync" | "restore-cluster" }>): Promise<void> {
-    const { advance, shared, controllers, clock, name, idOf } = this.#parts;
+    const { advance, shared, controllers, clock, name, nameTwice, idOf } = this.#parts;
     if (step.step === "cut-router") return controllers.cutRouter(step.forMs);
     if (step.step === "forget-sizes") return await this.#forgetSizes(step.forgets);
     await advance(0);
@@ -75,7 +77,10 @@ export class Outside {
       return;
     }
     const id = idOf(step.volume);
-    if (step.step === "pod") shared?.pod(id, step);
+    if (step.step === "named-twice") {
+      nameTwice(id, true);
+      clock.timer(step.forMs, () => nameTwice(id, false));
+    } else if (step.step === "pod") shared?.pod(id, step);
     else if (step.step === "note") this.#note(id, step);
     else if (step.step === "hand") this.#hand(id, step);
     else this.#edit(id, step.exported);
@@ -110,10 +115,10 @@ export class Outside {
    * What is done to a disk while a slow command is under way that follows from a read is not seen either, but that it is on
    * another file.
    */
-  #hand(id: string, { what, forMs }: HandStep): void {
+  #hand(id: string, { what, forMs, leftMib }: HandStep): void {
     const { isSlow, controllers } = this.#parts;
     if (controllers.isCopying || isSlow() && what !== "other-file") return;
-    const undo = this.#parts.hands.change(id, what);
+    const undo = this.#parts.hands.change(id, what, leftMib);
     if (undo !== undefined) this.#parts.clock.timer(forMs, undo);
   }
 

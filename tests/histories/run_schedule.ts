@@ -134,6 +134,7 @@ class Cluster {
       isWanted: (id) => this.#objects?.isWanted(id) ?? false,
       idOf: (volume) => this.#idOf(volume),
       name: (node, isNamed) => this.#objects?.name(node, isNamed),
+      nameTwice: (id, isTwice) => this.#objects?.nameTwice(id, isTwice),
     });
     this.#observe();
   }
@@ -167,6 +168,7 @@ class Cluster {
   async end(): Promise<void> {
     this.#controllers.mend();
     this.#hands.undo();
+    for (const id of this.#volumeIds) this.#objects?.nameTwice(id, false);
     for (const node of this.#nodes) node.cut(undefined);
     this.#store.runLate();
     await this.#until(Promise.all(this.#background), 200_000);
@@ -398,6 +400,7 @@ class Cluster {
     this.history.push({ kind: "call", call, ...about });
     const objects = this.#objects;
     objects?.began(about);
+    const [wasThere, wasNamedTwice] = [this.#observer.hasImage(about.of), objects?.isNamedTwice(about.of)];
     const unanswered = objects?.unanswered;
     const abort = new AbortController();
     await new Promise<void>((resolve) => {
@@ -414,6 +417,10 @@ class Cluster {
         if (answer.error === undefined) objects?.succeeded(about, publishContext);
         if (answer.nqn !== undefined) this.#hands.published(about.of, answer.nqn);
         if (about.verb === "import" && answer.error === undefined) this.#hands.imported(about.of);
+        if (about.verb === "create" && answer.error === undefined && !wasThere) this.#hands.made(about.of);
+        if (about.verb === "delete" && answer.error === undefined && wasNamedTwice) {
+          this.history.push({ kind: "router", line: `${about.of} was deleted, and another object names it` });
+        }
         resolve();
       };
       const cancel = this.#clock.timer(step.timeoutMs, () => {

@@ -176,9 +176,12 @@ export interface HandStep {
     | "unreadable"
     /** The row cannot be read, though it shows a size. */
     | "odd-row"
-    /** The pool is filled with other files. */
-    | "filled";
+    /** The pool is filled with other files, or has room for so much more. */
+    | "filled"
+    | "scarce";
   readonly forMs: number;
+  /** How much more may be promised, in MiB. @default {0} */
+  readonly leftMib?: number;
 }
 
 /** The cluster shows no id of a node for some time, as while its driver is registered anew. */
@@ -223,6 +226,8 @@ export type OutsideStep =
   | { readonly step: "resync" }
   /** The cluster's attachments of some steps ago come back, as from a snapshot of etcd. */
   | { readonly step: "restore-cluster"; readonly forgets: number }
+  /** A second PersistentVolume names the volume for some time. */
+  | { readonly step: "named-twice"; readonly volume: string; readonly forMs: number }
   | NoteStep
   | HandStep
   | PodStep
@@ -273,6 +278,6 @@ export const maxForgets = 15;
 /** Whether a step is one of those that a call has nothing to do with: nothing is lost, late, at once with it or away. */
 export function isCalm(step: Step): boolean {
   if ("commandMs" in step) return step.trouble === undefined && step.waits && step.timeoutMs >= 60_000;
-  if (step.step === "hand") return step.what === "filled";
+  if (step.step === "hand") return step.what === "filled" || step.what === "scarce";
   return ["write", "read", "look", "note", "wait", "pod", "resync"].includes(step.step);
 }
