@@ -69,8 +69,8 @@ export const suite: Suite = {
   },
 };
 
-function commandOf(router: Router, output: string): string {
-  return `/opt/tools/rds-csi acceptance --base-path /${folder} --output ${output} --yes --data 256Mi \
+function commandOf(router: Router, output: string, data: string): string {
+  return `/opt/tools/rds-csi acceptance --base-path /${folder} --output ${output} --yes --data ${data} \
     --rds-address 127.0.0.1 --rds-port ${sshPort} --rds-user ${routerUser} --nvme-address ${router.address} \
     --rds-password-file /etc/rds-csi/password --rds-insecure-skip-verify`;
 }
@@ -86,7 +86,7 @@ async function leftHere(guest: Guest): Promise<string> {
 async function killInUse(guest: Guest, router: Router): Promise<void> {
   let killing: Promise<unknown> | undefined;
   const { status } = await guest.run(
-    `echo $$ > /tmp/run.pid; exec ${commandOf(router, "/tmp/killed")}`,
+    `echo $$ > /tmp/run.pid; exec ${commandOf(router, "/tmp/killed", "16Mi")}`,
     {
       limitSeconds: runSeconds,
       onLine: (line) => {
@@ -114,7 +114,7 @@ async function acceptance(
   };
   await guest.sh("mkfifo /tmp/answers");
   const { status } = await guest.run(
-    `exec 3<>/tmp/answers; exec ${commandOf(router, "/tmp/report")} --reboot ask <&3`,
+    `exec 3<>/tmp/answers; exec ${commandOf(router, "/tmp/report", "256Mi")} --reboot ask <&3`,
     {
       limitSeconds: runSeconds,
       onLine: (line) => {
