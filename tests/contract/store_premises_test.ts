@@ -38,74 +38,78 @@ interface Case {
 
 const pool = ({ folder }: StoreBench) => folder.split("/")[1]!;
 
-/** Of a disk that is changed. */
-const ofChange: Readonly<Record<string, Case>> = {
-  "its comment": {
+/** Every kind of premise of a disk that is changed: one without a case does not compile. */
+type Cases =
+  & Readonly<Record<Exclude<Premise["is"], "slot-free">, Case>>
+  & Readonly<Record<`${Premise["is"]}, ${string}`, Case>>;
+
+const ofChange: Cases = {
+  "comment": {
     holds: () => ({ is: "comment", text: "one" }),
     not: () => ({ is: "comment", text: "on" }),
   },
-  "its path": {
+  "path": {
     holds: (bench) => ({ is: "path", text: imageOf(bench, "pvc-1") }),
     not: (bench) => ({ is: "path", text: imageOf(bench, "pvc-") }),
   },
-  "a part of its path": {
+  "path-holds": {
     holds: () => ({ is: "path-holds", text: "pvc-1.0a0b0c0d" }),
     not: () => ({ is: "path-holds", text: "pvc-1.0a0b0c0e" }),
   },
-  "its size": {
+  "size": {
     holds: () => ({ is: "size", bytes: gib }),
     not: () => ({ is: "size", bytes: gib - 1n }),
   },
-  "that its export is off": {
+  "not-exported": {
     holds: () => ({ is: "not-exported" }),
     not: () => ({ is: "not-exported" }),
     before: exported,
   },
-  "that its export is on": {
+  "exported": {
     holds: () => ({ is: "exported" }),
     not: () => ({ is: "exported" }),
     before: exported,
   },
-  "that it is not mounted": {
+  "not-mounted": {
     holds: () => ({ is: "not-mounted" }),
     not: () => ({ is: "not-mounted" }),
     before: ({ mount }) => mount("pvc-1"),
   },
-  "that it alone is on the image": {
+  "alone": {
     holds: () => ({ is: "alone", text: "pvc-1." }),
     not: () => ({ is: "alone", text: "pvc-" }),
     before: (bench) => withDisk(bench, "pvc-2"),
   },
-  "that no disk is on the image": {
+  "unused": {
     holds: () => ({ is: "unused", text: "pvc-2." }),
     not: () => ({ is: "unused", text: "pvc-1." }),
   },
-  "that its image is there": {
+  "image-there": {
     holds: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-1") }),
     not: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-2") }),
   },
-  "that its image is there with that size": {
+  "image-there, of a size": {
     holds: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-1"), bytes: gib }),
     not: (bench) => ({ is: "image-there", path: imageOf(bench, "pvc-1"), bytes: 2n * gib }),
   },
-  "that there are no files": {
+  "no-files": {
     holds: () => ({ is: "no-files", text: "/pvc-2." }),
     not: () => ({ is: "no-files", text: "/pvc-1." }),
   },
-  "that its pool is mounted": {
+  "pool-mounted": {
     holds: (bench) => ({ is: "pool-mounted", mountPoint: pool(bench), label: undefined }),
     not: () => ({ is: "pool-mounted", mountPoint: "elsewhere", label: undefined }),
   },
-  "that its pool has the label": {
+  "pool-mounted, with a label": {
     holds: (bench) => ({ is: "pool-mounted", mountPoint: pool(bench), label: bench.label }),
     not: (bench) => ({ is: "pool-mounted", mountPoint: pool(bench), label: `${bench.label}-2` }),
   },
-  "that no volume has the label": {
+  "label-free": {
     holds: ({ label }) => ({ is: "label-free", label }),
     not: ({ label }) => ({ is: "label-free", label }),
     before: ({ takeLabel }) => takeLabel("pvc-1"),
   },
-  "that the router is up for so long": {
+  "up-for": {
     holds: () => ({ is: "up-for", ms: 0 }),
     not: () => ({ is: "up-for", ms: Infinity }),
   },

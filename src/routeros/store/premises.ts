@@ -10,8 +10,8 @@ type Part =
   | { readonly noDisk: Fragment }
   /** A question of its own. */
   | { readonly condition: Fragment }
-  /** Nothing that the router is asked. */
-  | undefined;
+  /** Nothing that the router is asked: no statement waits for it. */
+  | "unasked";
 
 /** The conditions of a statement, in the order of their premises. */
 export interface Conditions {
@@ -27,7 +27,7 @@ export function conditionsOf(premises: readonly Premise[], id: string): Conditio
   const before: Fragment[] = [];
   const noDisk: Fragment[] = [];
   for (const part of premises.map((premise) => partOf(premise, id))) {
-    if (part === undefined) continue;
+    if (part === "unasked") continue;
     if ("own" in part) own.push(part.own);
     else if ("condition" in part) before.push(part.condition);
     else noDisk.push(part.noDisk);
@@ -68,7 +68,7 @@ function partOf(premise: Premise, id: string): Part {
     case "pool-mounted":
       return { condition: onePool(premise) };
     case "up-for":
-      return undefined;
+      return "unasked";
   }
 }
 
