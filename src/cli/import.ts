@@ -77,9 +77,10 @@ function explain({ outcome, id, imagePath, sizeBytes, encrypted, withdrawn }: Im
     own: `The volume ${what} is one that this driver made: nothing was changed.`,
     would: `The disk ${what} can be imported. Nothing was changed.`,
   };
-  const cut = `Its export under ${withdrawn} ${outcome === "would" ? "would be" : "was"} withdrawn.`;
+  const name = withdrawn === "" ? "" : ` under ${withdrawn}`;
+  const cut = `Its export${name} ${outcome === "would" ? "would be" : "was"} withdrawn.`;
   const secret = "It is encrypted: put the Secret of the passphrase into nodeStageSecretRef.";
-  return [text[outcome], ...withdrawn === "" ? [] : [cut], ...encrypted ? [secret] : []];
+  return [text[outcome], ...withdrawn === undefined ? [] : [cut], ...encrypted ? [secret] : []];
 }
 
 /** A person's choices for a PersistentVolume. */

@@ -6,7 +6,7 @@ import {
   sameKind,
   type VolumeKind,
 } from "../../volume/model/capabilities.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import { importableImage, type ImportClaim } from "../../volume/rules/import.ts";
 import { isImageOf, plainLocation } from "../../volume/model/layout.ts";
@@ -45,8 +45,8 @@ export interface Import {
   readonly kind: VolumeKind;
   /** Whether nodes encrypt it, by its record. */
   readonly encrypted: boolean;
-  /** The NQN whose export was withdrawn, or would be; "" when none was on. */
-  readonly withdrawn: string;
+  /** The NQN whose export was withdrawn, or would be, "" for one without a name; undefined when none was on. */
+  readonly withdrawn: string | undefined;
 }
 
 /**
@@ -67,7 +67,7 @@ export async function importVolume(
   let marked: Import | undefined;
   const imported = (done: Import) => {
     marked = done;
-    return done.withdrawn === "" ? done : "again" as const;
+    return done.withdrawn === undefined ? done : "again" as const;
   };
   const rule = async (view: View): Promise<Decision<Import>> => {
     const done = marked;
@@ -101,7 +101,7 @@ async function decideImporting(
   }
   const claim = claimed(request);
   assertMayBeImported(call, stored, claim, await readAround(call, id, stored.imagePath));
-  const withdrawn = stored.exported ? stored.exportNqn : "";
+  const withdrawn = exportOf(stored);
   if (request.dryRun) return { answer: reported("would", stored, claim.kind, withdrawn) };
   return {
     mark: await importing(call, stored, claim),
@@ -126,15 +126,15 @@ async function importingAgain(
     assertNotShared(call, stored.id, view, "import");
     assertOwnImage(call, volume, "import");
     if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
-    return { answer: reported("own", stored, recorded.kind, "", record) };
+    return { answer: reported("own", stored, recorded.kind, undefined, record) };
   }
   await withImage(call, view, "import");
-  const left = record.holders.length === 0 && stored.exported ? stored.exportNqn : "";
+  const left = record.holders.length === 0 ? exportOf(stored) : undefined;
   const isSame = sameKind(kind, recorded.kind) && mayBeShared(record, request.mode);
   if (!isSame && (record.holders.length > 0 || stored.exported)) {
     throw refused(stored.id, "it was imported as another kind or for another access mode, and is published");
   }
-  if (left !== "" && !request.exportIsUnused) {
+  if (left !== undefined && !request.exportIsUnused) {
     throw refused(
       stored.id,
       `it is exported, but no node holds it: nqn=${left}; --exported-is-unused withdraws the export`,
@@ -142,7 +142,7 @@ async function importingAgain(
   }
   const already = reported("already", stored, kind, left, record);
   if (request.dryRun) return { answer: isSame ? already : { ...already, outcome: "would" } };
-  if (isSame && left === "") return { answer: already };
+  if (isSame && left === undefined) return { answer: already };
   if (isSame) return { step: withdrawal(call, volume), next: () => already };
   // A record that says something else, of which everything that was withdrawn stays known.
   const capabilities = formatCapabilities({
@@ -157,7 +157,7 @@ async function importingAgain(
     change: {},
     isDone: (after) => !after.exported,
   };
-  return { step, next: (after) => reported("imported", after.stored, kind, "", record) };
+  return { step, next: (after) => reported("imported", after.stored, kind, undefined, record) };
 }
 
 /**
@@ -177,14 +177,14 @@ async function importingFile(
   const around = await readAround(call, id, imagePath);
   assertNotForeign(around.foreign, "import");
   const { sizeBytes } = importableImage(id, imagePath, { ...call.settings, ...around });
-  if (request.dryRun) return { answer: reported("would", { id, imagePath, sizeBytes }, claim.kind, "") };
+  if (request.dryRun) return { answer: reported("would", { id, imagePath, sizeBytes }, claim.kind) };
   const comment = await firstComment(call, { id, imagePath, comment: "" }, claim);
   const volume = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
   return {
     addition: { volume },
     finish: async ({ volume: { stored } }) => {
       await assertTakenAsItWas(call, stored, around, sizeBytes);
-      return reported("imported", stored, claim.kind, "");
+      return reported("imported", stored, claim.kind);
     },
   };
 }
@@ -209,8 +209,13 @@ async function assertTakenAsItWas(
     : `another disk was made of its file at the same time: disk=${sharer.id}`;
   const mark: Mark = { kind: "mark", disk: stored, comment: "", isDone: () => true };
   const about = { id, verb: "import", first: { ...view, volume: stored }, read: () => readSlot(call, id) };
-  await changeByRule(call, about, () => Promise.resolve({ mark, marked: (last) => last }));
-  throw refused(id, reason);
+  let left = "";
+  try {
+    await changeByRule(call, about, () => Promise.resolve({ mark, marked: (last) => last }));
+  } catch (error) {
+    left = `; its record may still be there: ${messageOf(error)}`;
+  }
+  throw refused(id, reason + left);
 }
 
 function claimed(request: ImportRequest): ImportClaim {
@@ -222,11 +227,16 @@ function claimed(request: ImportRequest): ImportClaim {
   );
 }
 
+/** The NQN of an export that is on, which may have none. */
+function exportOf({ exported, exportNqn }: StoredVolume): string | undefined {
+  return exported ? exportNqn : undefined;
+}
+
 function reported(
   outcome: Import["outcome"],
   { id, sizeBytes, imagePath }: Pick<StoredVolume, "id" | "sizeBytes" | "imagePath">,
   kind: VolumeKind,
-  withdrawn: string,
+  withdrawn?: string,
   record?: VolumeRecord,
 ): Import {
   const encrypted = record !== undefined && isEncrypted(record);

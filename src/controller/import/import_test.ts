@@ -66,3 +66,50 @@ Deno.test("importVolume() withdraws an export that nobody uses, after the record
   assert.equal((await importVolume(deps, unused, testContext())).outcome, "already");
   assert.equal(store.disks.get(id)!.comment, comment);
 });
+
+Deno.test("importVolume() withdraws an export that has no name", async () => {
+  const { deps, store } = testController();
+  const unused = { ...request, imagePath: undefined, exportIsUnused: true };
+  store.put({ ...disk, id, imagePath: path, exported: true });
+  const done = await importVolume(deps, unused, testContext());
+  assert.deepEqual([done.outcome, done.withdrawn], ["imported", ""]);
+  assert.equal(store.disks.get(id)!.exported, false);
+  store.edit(id, { exported: true, exportNqn: "" });
+  const again = importVolume(deps, { ...unused, exportIsUnused: false }, testContext());
+  await assert.rejects(again, refusal("precondition", /it is exported, but no node holds it/));
+  assert.equal((await importVolume(deps, unused, testContext())).outcome, "already");
+  assert.equal(store.disks.get(id)!.exported, false);
+});
+
+for (
+  const [what, edit] of [
+    ["another file", { imagePath: "/pool/disks/other.img" }],
+    ["a file of another size", { sizeBytes: 2n * gibibyte }],
+  ] as const
+) {
+  Deno.test(`importVolume() makes no volume of a disk that the router made of ${what}`, async () => {
+    const { deps, store } = testController();
+    store.putFile("/pool/disks", 0n, true);
+    store.putImage(path, gibibyte);
+    store.mishap("addAlone", { after: () => store.edit(id, edit) });
+    const importing = importVolume(deps, { ...request, imagePath: path }, testContext());
+    await assert.rejects(importing, refusal("precondition", /did not take the file as it was/));
+    assert.equal(store.disks.get(id)!.comment, "");
+  });
+}
+
+Deno.test("importVolume() tells what is wrong with a disk also where its record cannot be taken away", async () => {
+  const { deps, store } = testController();
+  store.putFile("/pool/disks", 0n, true);
+  store.putImage(path, gibibyte);
+  store.mishap("addAlone", { after: () => store.edit(id, { sizeBytes: 2n * gibibyte }) });
+  store.mishap("change", { refusal: "busy" });
+  const importing = importVolume(deps, { ...request, imagePath: path }, testContext());
+  await assert.rejects(
+    importing,
+    refusal(
+      "precondition",
+      /did not take the file as it was.*its record may still be there.*answered "busy"/,
+    ),
+  );
+});

@@ -112,7 +112,9 @@ function assertAdded(
     const reason = whyNotDone(refusal, hint);
     throw new VolumeError("unavailable", `Cannot create the volume because ${reason}: volume=${id}`);
   }
-  const volume = assertOwned(stored, deps.settings.cluster, "create");
+  const volume = assertOwned(stored, deps.settings.cluster, imported ? "import" : "create");
+  // Its caller looks whether the file was taken as it was, and takes the record away again.
+  if (imported) return volume;
   const asPlanned = stored.comment === plan.comment && stored.imagePath === path &&
     (plan.sizeBytes === undefined || stored.sizeBytes === plan.sizeBytes) && !stored.exported;
   if (asPlanned) return volume;
