@@ -10,11 +10,12 @@ export function isToBeKept({ used, filesystem, header }: Content): boolean {
  * ends: from then on its content is data, and no unfinished file system. That it was used stays.
  */
 export function contentFor({ kind, map }: Intent, content: Content): Content {
-  const { begunOn, used, ...rest } = content;
+  const { begunOn, ...all } = content;
+  const { filesystemUuid: _filesystemUuid, ...raw } = all;
   const header = map === "crypt" ? content.header : "none";
   const known: Content = kind === "block"
-    ? { header, filesystem: "none", rootOpened: false, used }
-    : { ...rest, header, used };
+    ? { ...raw, header, filesystem: "none", rootOpened: false }
+    : { ...all, header };
   const isUnfinished = header === "started" || known.filesystem === "started";
   return begunOn === undefined || !isUnfinished ? known : { ...known, begunOn };
 }
@@ -23,12 +24,12 @@ export function contentFor({ kind, map }: Intent, content: Content): Content {
  * The staging state for another kind of staging of a volume of which only the record is left: what is wanted, with all that
  * is known of the device and of what lies on it.
  */
-export function beginAnew({ volumeId, intent, content, here }: StagingState, wanted: Intent): StagingState {
+export function beginAnew({ intent, content, here, ...rest }: StagingState, wanted: Intent): StagingState {
   const [earlier, now] = [intent.namespaceBytes, wanted.namespaceBytes];
   const mayFormat = intent.mayFormat || wanted.mayFormat;
   const { device, mountedAs } = here;
   return {
-    volumeId,
+    ...rest,
     intent: { ...wanted, mayFormat, namespaceBytes: earlier > now ? earlier : now },
     content: contentFor(wanted, content),
     here: {
