@@ -212,7 +212,7 @@ const conflicts:
       /names a kind that is not known: kind=zfs/,
     ],
     [
-      "a volume that is exported to nobody",
+      "a volume that is exported no more",
       (stack) => change(stack, { exported: true, nqn: "nqn.x", port: 4420 }),
       ["data"],
       /no node holds it: nqn=nqn\.x; --exported-is-unused/,

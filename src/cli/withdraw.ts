@@ -43,6 +43,6 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
   const run = { name: "withdraw", config, timeoutMs };
   const nodes = await withController(run, io, (deps, context) => withdrawVolume(deps, id, context));
   const held = nodes.length === 0 ? "no node had it" : `it was taken from ${nodes.join(", ")}`;
-  io.out(`The volume ${handle} is exported to nobody: ${held}.`);
+  io.out(`The volume ${handle} is exported no more: ${held}.`);
   return exitCodes.ok;
 }

@@ -44,7 +44,7 @@ Deno.test("a new cluster with the lost one's id has its volumes, and gets those 
   await assert.rejects(publish(heir.clients, held, "node-2"), /node-1/);
   const { code, out } = await withdraw(stack, held, "--vouch");
   assert.equal(code, exitCodes.ok);
-  assert.match(out, /is exported to nobody: it was taken from node-1/);
+  assert.match(out, /is exported no more: it was taken from node-1/);
   const after = (await publish(heir.clients, held, "node-2")).publishContext["nqn"];
   assert.notEqual(after, before);
 });

@@ -59,7 +59,7 @@ function serverOf({ server, skipTLSVerify }: Cluster): URL {
   }
   if (url.protocol === "https:" || skipTLSVerify) return url;
   throw new Error(
-    `its server has no TLS, so whoever is on the way reads the token: server=${server}; use https://, or ` +
+    `its server has no TLS, so anyone on the way reads the token: server=${server}; use https://, or ` +
       "allow it with insecure-skip-tls-verify: true",
   );
 }

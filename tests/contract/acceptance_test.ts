@@ -259,17 +259,17 @@ const refusals: readonly (readonly [
   [
     "a folder with somebody's disk",
     ({ simulator }) => addImage(simulator, `${folder}/pvc-1.00c0ffee.img`),
-    /holds, or lies in, a base path in use/,
+    /holds, or is in, a base path in use/,
   ],
   [
     "a folder in a base path in use",
     ({ simulator }) => addImage(simulator, `/storage-pool/try-it/pvc-1.00c0ffee/disk.img`),
-    /holds, or lies in, a base path in use/,
+    /holds, or is in, a base path in use/,
   ],
   [
     "a folder that holds a base path in use",
     ({ simulator }) => addImage(simulator, `${folder}/csi/pvc-1.00c0ffee.img`),
-    /holds, or lies in, a base path in use/,
+    /holds, or is in, a base path in use/,
   ],
   ["a degraded pool", (bench) => setState(bench, "degraded"), /array is not sound/],
   ["a pool that syncs", (bench) => setState(bench, "clean, sync:repair, resync = 3%"), /array is busy/],

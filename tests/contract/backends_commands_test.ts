@@ -146,7 +146,7 @@ Deno.test("withdraw takes a volume away on the router that its id names, and not
   const exported = async (name: string) => (await routerState(stack.simulators[name]!)).exports.length;
   const { code, out } = await run(stack, withdrawCommand, ids[1]!, "--vouch");
   assert.equal(code, 0);
-  assert.match(out, /^The volume nas2\/pvc-.* is exported to nobody: it was taken from node-1\.$/);
+  assert.match(out, /^The volume nas2\/pvc-.* is exported no more: it was taken from node-1\.$/);
   assert.deepEqual([await exported("nas1"), await exported("nas2")], [1, 0]);
   await assert.rejects(run(stack, withdrawCommand, "nas3/pvc-a", "--vouch"), refusal(/to no router/));
   assert.equal(await exported("nas1"), 1);

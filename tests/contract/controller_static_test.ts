@@ -158,7 +158,7 @@ const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, Reg
         "mount-point": "part",
       });
     },
-    /a disk lies on it: disk=data-part1/,
+    /a disk is on it: disk=data-part1/,
   ],
   [
     "a file that is gone",

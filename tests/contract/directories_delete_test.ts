@@ -119,7 +119,7 @@ Deno.test("DeleteVolume touches nothing that this cluster has not made below its
   await refuses(`/share/k8s`, short, /--base-path/);
   await refuses(`/share/k8s/${short}.ffffffff`, short, /this cluster's mark/);
   await refuses(path, "other", /this cluster's mark/);
-  await refuses(`${path}/inner.${mark}`, "inner", /lies in a volume/);
+  await refuses(`${path}/inner.${mark}`, "inner", /is in a volume/);
   for (const fixed of ["media", "pvc-static", `${hash}@/share/gone`]) await remove(stack, fixed);
   await rejectsWith(status.INVALID_ARGUMENT, remove(stack, ""));
   assert.deepEqual(filesBelow(stack, "/share/"), before);

@@ -128,7 +128,7 @@ function deviceRows({ device }: VolumeView): readonly (readonly [name: string, t
       }`,
     ],
     ["identity", `${identity}, ${device.mismatch === undefined ? "proven just now" : "NOT PROVEN"}`],
-    ...users.length === 0 ? [["used", "by nobody else"] as const] : [],
+    ...users.length === 0 ? [["used", "by nothing else"] as const] : [],
     ...users.map(({ words, fix }) => ["used", `${words}; to end that: ${fix}`] as const),
   ];
 }

@@ -139,7 +139,7 @@ function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves[
         `--probe makes scratch volumes in one folder, and ${
           backends[0]!.settings.backend
         } has several: give one of ` +
-        `${[first, ...others].join(", ")} as --base-path, and the router by flags in the place of --config`,
+        `${[first, ...others].join(", ")} as --base-path, and the router by flags instead of --config`,
       ]);
     }
   }

@@ -111,7 +111,7 @@ function assertEarliers(volume: OwnedVolume): void {
     : record.holders.length > 0 && !isHeldAsLeft
     ? `a node has it under an NQN that the legacy driver does not know: node=${nodes}; unpublish it first`
     : record.holders.length === 0 && stored.exported && !stored.exportNqn.endsWith(`:${stored.id}`)
-    ? `it is exported though nobody has it: nqn=${stored.exportNqn}; unpublish it first`
+    ? `it is exported though no node has it: nqn=${stored.exportNqn}; unpublish it first`
     : undefined;
   if (reason === undefined) return;
   throw new VolumeError("precondition", `Cannot release the volume because ${reason}: volume=${stored.id}`);

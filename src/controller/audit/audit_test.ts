@@ -423,7 +423,7 @@ Deno.test("an audit counts young volumes without a PersistentVolume, too: in tim
 Deno.test("an audit deletes no volume that the router serves in another way, nor one that is exported since it was judged", async () => {
   const uses: readonly Partial<StoredVolume>[] = [
     { routerUses: ["it is exported over iSCSI"] },
-    { routerUses: ["a disk lies on it: disk=part1"] },
+    { routerUses: ["a disk is on it: disk=part1"] },
     { exported: true, exportNqn: "nqn.2014-08.org.example:rescue" },
   ];
   for (const use of uses) {
@@ -432,7 +432,7 @@ Deno.test("an audit deletes no volume that the router serves in another way, nor
     await test.clock.advance(3_600_000);
     const { remove } = await findOne(test, "disk-without-pv");
     test.store.edit(id, use);
-    await assert.rejects(remove(), refusal("precondition", /router itself uses|has exported it/));
+    await assert.rejects(remove(), refusal("precondition", /router itself uses|was exported by hand/));
     assert.deepEqual(test.store.disks.get(id)?.exported, use.exported ?? false);
   }
 });

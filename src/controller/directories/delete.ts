@@ -57,11 +57,11 @@ export async function deleteDirectory(
 export function assertOwn({ basePaths, cluster }: DirectorySettings, path: string, name: string): void {
   const base = basePaths.find((one) => isInside(path, one) && path !== one);
   if (base === undefined) {
-    throw refused(path, `it lies outside of ${basePaths.join(" and ")} (--base-path)`);
+    throw refused(path, `it is outside of ${basePaths.join(" and ")} (--base-path)`);
   }
   const names = path.slice(base.length + 1).split("/");
   if (names.pop() !== markedName(name, cluster)) throw refused(path, "it does not carry this cluster's mark");
-  if (names.some(isMarked)) throw refused(path, "it lies in a volume");
+  if (names.some(isMarked)) throw refused(path, "it is in a volume");
 }
 
 /** A StorageClass may name the server by other addresses; then only a lost answer and a restart lead here. */

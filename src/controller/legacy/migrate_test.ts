@@ -143,7 +143,7 @@ Deno.test("a volume is given back to the legacy driver as it has left it, and to
   const migrated = disk();
   store.put({ ...migrated, exported: true, exportNqn: `${nqn}:9-0a0b0c0d` });
   const release = () => releaseVolume(deps, id, testContext());
-  await assert.rejects(release(), refusal("precondition", /exported though nobody has it/));
+  await assert.rejects(release(), refusal("precondition", /exported though no node has it/));
   store.put({ ...migrated, exported: true, exportNqn: nqn, exportPort: 4421 });
   store.calls.length = 0;
   assert.deepEqual(await release(), { already: false, nqn, nodes: [] });

@@ -210,7 +210,7 @@ function findVolume(deps: ControllerDeps, view: SnapshotView, id: string): Found
   if (basePaths.includes(base)) return source;
   throw new VolumeError(
     "precondition",
-    `Cannot snapshot the volume because it lies outside the allowed folders: volume=${id} folder=${base} ` +
+    `Cannot snapshot the volume because it is outside the allowed folders: volume=${id} folder=${base} ` +
       `allowed=${basePaths.join(", ")} (--base-path)`,
   );
 }

@@ -70,7 +70,7 @@ async function readUnused(call: ControllerCall, id: string, comment: string): Pr
   if (!volume.exported) return view;
   throw new VolumeError(
     "precondition",
-    `Cannot delete the volume because somebody has exported it: volume=${id} nqn=${volume.exportNqn}`,
+    `Cannot delete the volume because it was exported by hand: volume=${id} nqn=${volume.exportNqn}`,
   );
 }
 

@@ -47,7 +47,7 @@ export const nodeFixes = {
       "it was unpublished from this node, or the router is still booting: rds-csi describe shows which",
     ),
   connectionUnowned: (id: string, nqn: string) =>
-    advice(`rds-csi describe ${id}; if nobody uses it: rds-csi detach ${nqn}`),
+    advice(`rds-csi describe ${id}; if nothing uses it: rds-csi detach ${nqn}`),
   stateDamaged: (id: string, file: string) =>
     advice(`if rds-csi describe ${id} shows neither a mount nor a connection: remove ${file}`),
   otherName: (id: string) => advice(`rds-csi describe ${id} shows what uses it`),
@@ -67,6 +67,6 @@ export const nodeFixes = {
   stagingUnfinished: () => advice("wait: the kubelet continues it"),
   nodeId: () => advice("set --node-id to the node's name in the cluster, if that differs"),
   otherHost: (nqn: string) =>
-    advice(`rds-csi describe says what uses it; if nobody does: rds-csi detach ${nqn}`),
+    advice(`rds-csi describe shows what uses it; if nothing does: rds-csi detach ${nqn}`),
   connectionDown: () => advice("see nvme-target: writers wait for the router until ctrl_loss_tmo"),
 } as const;

@@ -136,7 +136,7 @@ function refuseUse({ contents, images }: Ground, basePath: string, own: OwnObjec
     return folder !== undefined && basePath.startsWith(`${folder}/`);
   });
   if (foreign !== undefined) {
-    return `it holds, or lies in, a base path in use: file-path=${foreign}; name a folder for this run alone`;
+    return `it holds, or is in, a base path in use: file-path=${foreign}; name a folder for this run alone`;
   }
   const other = contents.find((path) => !isOwn(path));
   return other === undefined ? undefined : `it is not empty: file=${other}; name an empty folder`;

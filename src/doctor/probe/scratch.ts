@@ -95,7 +95,7 @@ export async function assertChanged(
   if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${texts}`);
   if (frameNumber(frames[0]) === 1) return;
   throw new NoAnswer(
-    "the router changed no scratch disk: it is gone, or does not show the change. Probe again while nobody else changes disks",
+    "the router changed no scratch disk: it is gone, or does not show the change. Probe again while nothing else changes disks",
   );
 }
 

@@ -144,7 +144,7 @@ export const routerFixes = {
   }),
   poolFull: () =>
     advice(
-      "add drives, or delete only what nobody needs: snapshots first (kubectl get volumesnapshots -A " +
+      "add drives, or delete only what is not needed: snapshots first (kubectl get volumesnapshots -A " +
         "--sort-by=.metadata.creationTimestamp), then claims, then what rds-csi audit names; after a loss or a restore of " +
         "router or cluster delete nothing of that, as it may be your only copy",
     ),
@@ -173,7 +173,7 @@ export const routerFixes = {
   moreBasePaths: (path: string) => advice(`add --base-path ${path} after the present ones`),
   poolAway: (pool: string, path: string) =>
     advice(
-      `if volumes lie on /${pool}, mount it again and leave --base-path as it is, because the driver would count them as deleted; ` +
+      `if volumes are on /${pool}, mount it again and leave --base-path as it is, because the driver would count them as deleted; ` +
         `else set --base-path ${path}`,
     ),
   folderMissing: (name: string): Fix => ({ commands: [`/file/add type=directory name=${quoted(name)}`] }),

@@ -59,7 +59,7 @@ const only = ([finding, ...more]: readonly Finding[]): Finding => {
 const member: PoolDisk = { ...bare, filesystem: "btrfs", label: "pool", filesystemUuid: pool.filesystemUuid };
 
 const deleteFirst =
-  /^add drives, or delete only what nobody needs: snapshots .*, then claims.*; after a loss .* delete nothing/;
+  /^add drives, or delete only what is not needed: snapshots .*, then claims.*; after a loss .* delete nothing/;
 const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
   ["a clean pool", ofPool({}), "ok", /^\/pool: btrfs, label pool, clean, 3 TiB of 7 TiB free$/],
   ["a pool of bytes", ofPool({ sizeBytes: 1536n, freeBytes: 1023n }), "ok", /1023 B of 1.5 KiB free$/],

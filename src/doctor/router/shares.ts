@@ -97,7 +97,7 @@ export function judgePoolsOfVolumes(
       ? "is a pool for block volumes"
       : `holds ${images.length} images of block volumes`;
     const found =
-      `/${mountPoint} ${what}, and the router shares it over NFS: whoever reaches port 2049 can read and ` +
+      `/${mountPoint} ${what}, and the router shares it over NFS: anyone who reaches port 2049 can read and ` +
       "overwrite them";
     return [problem(shareName, found, routerFixes.shareOff(slot))];
   });
@@ -126,7 +126,7 @@ export function judgeShare(
     const found =
       `/${mountPoint} holds ${images.length} images of disks, such as ${
         images[0]
-      }: whoever reaches port 2049 ` +
+      }: anyone who reaches port 2049 ` +
       "could read and overwrite them, so the driver makes no directory there";
     findings.push(problem(shareName, found, routerFixes.ownShare()));
   }

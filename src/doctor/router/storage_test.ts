@@ -69,7 +69,7 @@ const cases: readonly (readonly [what: string, Finding, state: string, found: Re
     judgeBasePath("/lost/csi", [], [pool, { ...pool, slot: "lost", mountPoint: "", mounted: false }]),
     "problem",
     /mounted is \/pool/,
-    /^if volumes lie on \/lost, mount it again and leave --base-path as it is, .*; else set --base-path \/pool\//,
+    /^if volumes are on \/lost, mount it again and leave --base-path as it is, .*; else set --base-path \/pool\//,
   ],
   [
     "a folder on a lost pool",

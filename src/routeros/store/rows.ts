@@ -282,7 +282,7 @@ function noteLinks(row: Row, id: string, upon: Map<string, string[]>): void {
 function withDisksUpon(volume: StoredVolume, upon: ReadonlyMap<string, readonly string[]>): StoredVolume {
   const slots = upon.get(volume.id);
   if (slots === undefined) return volume;
-  const uses = slots.map((slot) => `a disk lies on it: disk=${slot}`);
+  const uses = slots.map((slot) => `a disk is on it: disk=${slot}`);
   return { ...volume, routerUses: [...new Set([...volume.routerUses ?? [], ...uses])] };
 }
 

@@ -27,7 +27,7 @@ function routerSection(router: RouterStatus, nowMs: number): Html {
 <h3>Pools <small>read ${ago(readAtMs, nowMs)}</small></h3>
 ${
     readAtMs === undefined
-      ? markup`<p class="quiet">Nobody has looked at all disks yet: the next call or round does.</p>`
+      ? markup`<p class="quiet">The disks have not been read yet: the next call or round does it.</p>`
       : folders.map(folderBlock)
   }
 ${hardwareBlock(router.hardware, nowMs)}

@@ -63,7 +63,7 @@ export function assertOwnLabel(pool: Pool): void {
   throw new VolumeError(
     "unavailable",
     `Cannot make a subvolume because a volume has the label of its pool: pool=${mountPoint} ` +
-      `volume=${labelTakenBy}; have whoever writes to that volume change the label in it`,
+      `volume=${labelTakenBy}; have its user change the label in it`,
   );
 }
 

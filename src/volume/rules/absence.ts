@@ -45,7 +45,7 @@ export function assertPoolMounted(state: RouterState, path: string): void {
   const mounted = state.pools.map((pool) => pool.mountPoint).join(", ");
   throw new VolumeError(
     "unavailable",
-    `Cannot tell what lies on the pool because it is not mounted on the router: pool=${poolOf(path)} ` +
+    `Cannot see what is on the pool because it is not mounted on the router: pool=${poolOf(path)} ` +
       `mounted=${mounted === "" ? "none" : mounted}`,
   );
 }

@@ -67,6 +67,6 @@ export function assertNothingElseIn(view: ShareView, path: string, settleMs: num
   if (image === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot delete the directory because the image of a disk lies in it: path=${path} image=${image}`,
+    `Cannot delete the directory because the image of a disk is in it: path=${path} image=${image}`,
   );
 }

@@ -88,7 +88,7 @@ export function importableImage(id: string, path: string, scene: ImportScene): S
     // The driver concludes that a volume is gone only from those pools.
     throw doubt(
       id,
-      `its file lies on a pool without a folder of this driver: path=${path} folders=${
+      `its file is on a pool without a folder of this driver: path=${path} folders=${
         scene.basePaths.join(", ")
       }`,
       "add a folder of that pool by --base-path",

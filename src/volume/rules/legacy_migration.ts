@@ -110,7 +110,7 @@ export function assertLeftByLegacyDriver(stored: StoredVolume, scene: LegacyScen
     throw doubt(id, "it is none of the legacy driver's");
   }
   if (!scene.basePaths.some((base) => imagePath === `${base}/${id}.img`)) {
-    throw doubt(id, `its image lies in no folder of --base-path: path=${imagePath}`);
+    throw doubt(id, `its image is in no folder of --base-path: path=${imagePath}`);
   }
   const nqn = `${scene.nqnPrefix}:${id}`;
   if (exportNqn !== nqn && (exported || exportNqn !== "")) {

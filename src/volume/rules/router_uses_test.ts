@@ -6,10 +6,10 @@ import { assertNotUsedByRouter, isToBeKeptUnmounted } from "./router_uses.ts";
 const disk = aDisk(aRecord());
 
 Deno.test("assertNotUsedByRouter() throws precondition with the command that ends the uses", () => {
-  const routerUses = ["it is shared over NFS", "a disk lies on it"];
+  const routerUses = ["it is shared over NFS", "a disk is on it"];
   assert.throws(
     () => assertNotUsedByRouter({ ...disk, routerUses }, "publish"),
-    refusal("precondition", /shared over NFS, a disk lies on it: .*slot="pvc-1"\] nfs-sharing=no/),
+    refusal("precondition", /shared over NFS, a disk is on it: .*slot="pvc-1"\] nfs-sharing=no/),
   );
   assertNotUsedByRouter(disk, "publish");
 });

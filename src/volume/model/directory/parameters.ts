@@ -106,7 +106,7 @@ function folderOf(path: string | undefined, { basePaths }: DirectoryDefaults): s
     `Cannot use the parameter: path=${
       JSON.stringify(path.slice(0, 128))
     }; use a folder of A-Z, a-z, 0-9, ., _ and - ` +
-      `that lies in the share at or below ${basePaths.join(" or ")} (--base-path), where / is the share /${
+      `that is in the share at or below ${basePaths.join(" or ")} (--base-path), where / is the share /${
         poolOf(first)
       }`,
   );

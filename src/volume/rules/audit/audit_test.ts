@@ -241,14 +241,14 @@ Deno.test("judgeAudit() keeps a subvolume that holds another file, because that 
   assert.deepEqual(keptOf([folder, file(`${lone}/no-disk-0a1b2c3d`, true)]), [undefined]);
   for (const files of [[folder, other], [folder, image, other]]) {
     const [kept, ...more] = keptOf(files);
-    assert.match(kept!, /another file lies in its subvolume: path=.*disk[.]img[.]saved/);
+    assert.match(kept!, /another file is in its subvolume: path=.*disk[.]img[.]saved/);
     assert.deepEqual(more, []);
   }
   const unused = scope({ used: used() });
   const disk = { ...idle, imagePath: subvolumeImage("pvc-1") };
   const beside = file(disk.imagePath.replace("disk.img", "mine.img"));
   assert.deepEqual(judgeAudit(view([disk]), unused).map(({ kept }) => kept), [undefined]);
-  assert.match(judgeAudit(view([disk], [beside]), unused)[0]!.kept!, /another file lies in its subvolume/);
+  assert.match(judgeAudit(view([disk], [beside]), unused)[0]!.kept!, /another file is in its subvolume/);
 });
 
 Deno.test("judgeAudit() leaves alone what other clusters and other folders hold", () => {

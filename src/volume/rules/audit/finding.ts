@@ -101,7 +101,7 @@ export function whySubvolumeKept({ others }: AuditView, path: string): string | 
   const other = others.get(path.replace(/[/]disk[.]img$/, ""));
   return other === undefined
     ? undefined
-    : `another file lies in its subvolume: path=${other}; move it away if it is needed, else remove it`;
+    : `another file is in its subvolume: path=${other}; move it away if it is needed, else remove it`;
 }
 
 function sourcesOf({ volumes, files }: Inventory & FileView, cluster: string): ReadonlySet<string> {
