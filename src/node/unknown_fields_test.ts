@@ -1,6 +1,6 @@
 // A newer driver may have been here, and may come back: what it knows of a volume's bytes outlasts all that this one does.
 import assert from "node:assert/strict";
-import { block, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
+import { block, FakeNode, nqn, volumeId } from "../../tests/fakes/node_deps.ts";
 
 const statePath = `/state/volumes/${volumeId}.json`;
 const knownPath = `/state/known/${volumeId}.json`;
