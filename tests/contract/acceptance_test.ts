@@ -130,8 +130,9 @@ Deno.test("a run that may ask for a reboot measures when exports are served agai
       const before = state();
       const ask = async () => {
         const body = JSON.stringify({ downMs: 20_000, disksLateMs: 10_000 });
-        const { ok } = await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body });
-        return String(ok);
+        const response = await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body });
+        await response.text();
+        return String(response.ok);
       };
       const adapters = { probe: knownProfile, kinds: [], ask };
       const { report, output, lines } = await run({ flags: ["--reboot", "ask"], adapters });
