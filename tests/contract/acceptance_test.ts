@@ -267,6 +267,16 @@ const refusals: readonly (readonly [
     ({ simulator }) => addImage(simulator, `/storage-pool/try-it/pvc-1.00c0ffee/disk.img`),
     /holds, or is in, a base path in use/,
   ],
+  ...["names-of-00c0ffee/shop_data_fast_pvc-1", "pvc-0f8fad5b-d9cb-469f-a165-70867728950e.00c0ffee"].map((
+    name,
+  ) =>
+    [
+      `a folder beside ${name.split("/")[0]}`,
+      ({ simulator: { model } }: AcceptanceBench) =>
+        void model.files.makeDirectories(`storage-pool/try-it/${name}`),
+      /is in a base path in use: folder=\/storage-pool\/try-it\//,
+    ] as const
+  ),
   [
     "a folder that holds a base path in use",
     ({ simulator }) => addImage(simulator, `${folder}/csi/pvc-1.00c0ffee.img`),

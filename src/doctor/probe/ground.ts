@@ -23,6 +23,8 @@ export interface Ground {
   readonly contents: readonly string[];
   /** Image paths of every file-backed disk on the router, with one leading slash. */
   readonly images: readonly string[];
+  /** Shared directories and folders of name plates of any cluster, in the folders that it is in, with one leading slash. */
+  readonly around: readonly string[];
 }
 
 /**
@@ -45,6 +47,11 @@ export async function readGround(line: ProbeSession, basePath: string): Promise<
   const within = await read(
     ros`/file print detail as-value proplist=name,type where name~${holding(`${fileName(basePath)}/`)}`,
   );
+  const around = await read(
+    ros`/file print detail as-value proplist=name,type where type=${"directory"} and name~${
+      aroundForm(basePath)
+    }`,
+  );
   const paths = parseRows(within, "list of files").map((row) => imagePathOf(row.text("name")));
   return {
     router: info,
@@ -56,7 +63,15 @@ export async function readGround(line: ProbeSession, basePath: string): Promise<
     ),
     contents: paths.filter((path) => path.startsWith(`${basePath}/`)),
     images: parseRows(images, "list of disks").map((row) => imagePathOf(row.text("file-path"))),
+    around: parseRows(around, "list of files").map((row) => imagePathOf(row.text("name"))),
   };
+}
+
+/** What a driver makes in a base path besides images: shared directories, and the folder of a cluster's name plates. */
+function aroundForm(basePath: string): string {
+  const names = fileName(basePath).split("/").map((name) => holding(name));
+  const folders = names.slice(1).map((_name, count) => names.slice(0, count + 1).join("/"));
+  return `^(${folders.join("|")})/(names-of-|pvc-[^/]*[.])${"[0-9a-f]".repeat(8)}$`;
 }
 
 /** How a run tells its own objects, which an earlier run that was killed may have left. */
@@ -128,7 +143,11 @@ function refusePool({ disks }: Ground, pool: PoolDisk): string | undefined {
   return `the pool has less than 16 GiB or 10 % free: free=${pool.freeBytes} needed=${needed}`;
 }
 
-function refuseUse({ contents, images }: Ground, basePath: string, own: OwnObjects): string | undefined {
+function refuseUse(
+  { contents, images, around }: Ground,
+  basePath: string,
+  own: OwnObjects,
+): string | undefined {
   const isOwn = (path: string) => isOwnPath(path, basePath, own);
   const foreign = images.filter((path) => !isOwn(path)).find((path) => {
     if (path.startsWith(`${basePath}/`)) return true;
@@ -137,6 +156,9 @@ function refuseUse({ contents, images }: Ground, basePath: string, own: OwnObjec
   });
   if (foreign !== undefined) {
     return `it holds, or is in, a base path in use: file-path=${foreign}; name a folder for this run alone`;
+  }
+  if (around.length > 0) {
+    return `it is in a base path in use: folder=${around[0]}; name a folder for this run alone`;
   }
   const other = contents.find((path) => !isOwn(path));
   return other === undefined ? undefined : `it is not empty: file=${other}; name an empty folder`;
