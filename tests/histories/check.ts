@@ -55,6 +55,7 @@ class Checker {
   readonly #images = new Map<string, Image>();
   readonly #kernels = new Map<string, Kernel>();
   readonly #calls = new Map<number, OpenCall>();
+  readonly #forgotten = new Set<OpenCall>(); // Which an earlier cluster does not know: nobody waits for them.
   /** The node to which an NQN was given, by NQN. */
   readonly #nodeOfNqn = new Map<string, string>();
   readonly #exports = new Exports();
@@ -149,6 +150,7 @@ class Checker {
   #clusterRestored(): void {
     if (this.#isRestored) { for (const of of this.#images.keys()) this.#unknown.add(of); }
     this.#isClusterRestored = true;
+    for (const call of this.#calls.values()) this.#forgotten.add(call);
     this.#holders.clear();
     this.#served.clear();
   }
@@ -287,7 +289,7 @@ class Checker {
     const when = call.isUndone ? "no longer" : "never";
     if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
     if (verb === "publish" && compared) this.#assertLater(call, nqn!);
-    if (verb === "publish") this.#publish(of, node!, nqn!);
+    if (verb === "publish" && !this.#forgotten.has(call)) this.#publish(of, node!, nqn!);
     // Neither an earlier record nor a cluster that is away tells that the volume was ever written.
     if (verb === "publish" && compared === false && this.#isRestored) this.#unknown.add(of);
     const { exported } = this.#images.get(of) ?? {};

@@ -215,6 +215,15 @@ const good: Record<string, readonly HistoryEvent[]> = {
     image(undefined),
     { kind: "rested", wanted: [] },
   ],
+  "an export that is taken from a node whose publish an earlier cluster does not know": [
+    ...created,
+    call(2, "publish", { node: "n1" }),
+    { kind: "cluster-restored" },
+    image(undefined, first),
+    ok(2, { nqn: first }),
+    image(undefined),
+    { kind: "rested", wanted: [] },
+  ],
   "an export that a person turned on for a node that another one has followed": [
     ...turnedOn,
     { kind: "rested", wanted: [`${volume} n2`] },
