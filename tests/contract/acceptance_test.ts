@@ -267,7 +267,7 @@ const refusals: readonly (readonly [
     ({ simulator }) => addImage(simulator, `/storage-pool/try-it/pvc-1.00c0ffee/disk.img`),
     /holds, or is in, a base path in use/,
   ],
-  ...["names-of-00c0ffee/shop_data_fast_pvc-1", "pvc-0f8fad5b-d9cb-469f-a165-70867728950e.00c0ffee"].map((
+  ...["names-of-00c0ffee/shop_data_fast_pvc-1", "build-cache.1.00c0ffee"].map((
     name,
   ) =>
     [

@@ -71,7 +71,7 @@ export async function readGround(line: ProbeSession, basePath: string): Promise<
 function aroundForm(basePath: string): string {
   const names = fileName(basePath).split("/").map((name) => holding(name));
   const folders = names.slice(1).map((_name, count) => names.slice(0, count + 1).join("/"));
-  return `^(${folders.join("|")})/(names-of-|pvc-[^/]*[.])${"[0-9a-f]".repeat(8)}$`;
+  return `^(${folders.join("|")})/(names-of-|[^/]+[.])${"[0-9a-f]".repeat(8)}$`;
 }
 
 /** How a run tells its own objects, which an earlier run that was killed may have left. */
