@@ -1,5 +1,6 @@
 import { calmViolations } from "./calm.ts";
 import { type Call, type Image, isSo, type Kernel } from "./claims.ts";
+import { Contents } from "./contents.ts";
 import type { HistoryEvent } from "./events.ts";
 import { counterOf, Exports } from "./exports.ts";
 import { Sharing } from "./sharing.ts";
@@ -61,27 +62,15 @@ class Checker {
   readonly #exports = new Exports();
   /** The nodes that hold a volume, as `volume node`: from the OK of the publish to the call to unpublish. */
   readonly #holders = new Set<string>();
+  /** NQNs of calls that failed while the cluster did not answer either: the next call goes on under what it finds. */
+  readonly #begunBlind = new Set<string>();
   /** The exports that nodes were given and still rely on, as `volume nqn`. */
   readonly #served = new Set<string>();
-  /** The possible contents of a volume: the last acknowledged write, and later writes that may still arrive. */
-  readonly #expected = new Map<string, Set<string | undefined>>();
-  /** For each snapshot or clone, the contents that its source had since the first call to make it. */
-  readonly #sourced = new Map<
-    string,
-    { readonly source: string; readonly values: Set<string | undefined>; readonly mayBeOld?: boolean }
-  >();
-  /** Snapshots that were reported as ready, with their contents. */
-  readonly #finished = new Map<string, string | undefined>();
-  /** Empty file systems, by their value. */
-  readonly #empty = new Set<string>();
-  /** Volumes of which the driver could not know that they were written. */
-  readonly #unknown = new Set<string>();
+  readonly #contents = new Contents();
   /** Whether the router has had an earlier configuration. */
   #isRestored = false;
   /** Whether the cluster has had earlier attachments. */
   #isClusterRestored = false;
-  /** Volumes whose data the router has lost. */
-  readonly #lost = new Set<string>();
   readonly #sharing = new Sharing();
   /** Whether the OK'd create of each volume asked for other parameters. */
   readonly #madeOtherwise = new Map<string, boolean>();
@@ -95,9 +84,9 @@ class Checker {
     else if (event.kind === "answer") this.#answer(event);
     else if (event.kind === "image") this.#image(event);
     else if (event.kind === "kernel") this.#kernel(event);
-    else if (event.kind === "write") this.#write(event.of, event.value, event.acknowledged);
-    else if (event.kind === "read") this.#read(event.node, event.of, event.value);
-    else if (event.kind === "format") this.#format(event.node, event.of, event.value);
+    else if (event.kind === "write") this.#write(event);
+    else if (event.kind === "read") this.#violated(...this.#contents.read(event));
+    else if (event.kind === "format") this.#violated(...this.#contents.formatted(event));
     else if (event.kind === "others-lost") this.#violated(`the data of ${event.of} is lost`);
     else if (event.kind === "router") this.#violated(event.line);
     else if (event.kind === "stuck") this.#violated("a call goes on long after its time");
@@ -106,7 +95,7 @@ class Checker {
     else if (event.kind === "noted") this.#noted[event.isThere ? "add" : "delete"](event.of);
     else if (event.kind === "cluster-restored") this.#clusterRestored();
     else if (event.kind === "resting") this.#exports.resting(this.#images.values());
-    else if (event.kind === "blanked") this.#blank(event.of);
+    else if (event.kind === "blanked") this.#contents.blanked(event.of);
     else if (event.kind === "attachment") this.#exports.attachment(event.of, event.node, event.nqn);
     else if (event.kind === "rested") {
       this.#violated(...this.#exports.rested(this.#images.values(), event.wanted, this.#ownerOf));
@@ -125,12 +114,6 @@ class Checker {
     if (!isHeld && !isCalled) this.#exports.turnedOn(of, exported);
   }
 
-  #blank(of: string): void {
-    const data = [...this.#expectedOf(of)].some((value) => value !== undefined && !this.#empty.has(value));
-    if (data && !this.#unknown.has(of)) this.#lost.add(of);
-    this.#expected.set(of, new Set([undefined]));
-  }
-
   #reboot(forgets: boolean): void {
     if (forgets) {
       this.#isRestored = true;
@@ -138,9 +121,8 @@ class Checker {
       this.#sharing.restored();
       this.#noted.clear();
       // Only an attachment tells of a later epoch than that of an earlier record.
-      for (const of of this.#images.keys()) {
-        if (this.#isClusterRestored || !this.#exports.isAttached(of)) this.#unknown.add(of);
-      }
+      const isTold = (of: string) => !this.#isClusterRestored && this.#exports.isAttached(of);
+      this.#contents.restored(this.#images.keys().filter((of) => !isTold(of)), this.#kernels.values());
     }
     this.#served.clear();
     this.#exports.rebooted();
@@ -148,7 +130,7 @@ class Checker {
 
   /** What nodes were given since is taken back, and what the router forgets besides nobody knows. */
   #clusterRestored(): void {
-    if (this.#isRestored) { for (const of of this.#images.keys()) this.#unknown.add(of); }
+    if (this.#isRestored) this.#contents.untold(this.#images.keys());
     this.#isClusterRestored = true;
     for (const call of this.#calls.values()) this.#forgotten.add(call);
     this.#holders.clear();
@@ -185,19 +167,19 @@ class Checker {
     if (verb === "delete" || verb === "deleteSnapshot") {
       this.#unwanted.add(of);
       this.#madeOtherwise.delete(of);
-      this.#finished.delete(of);
+      this.#contents.unwanted(of);
       for (const { finished } of this.#calls.values()) finished.delete(of);
     }
     // What is made again after a call to delete it may be a different one.
     // One that is still being deleted goes, whoever asks for it again meanwhile.
     const isGoing = this.#calls.values().some((one) => one.of === of && one.verb.startsWith("delete"));
     const isAnother = (verb === "snapshot" || verb === "create") && !isGoing && this.#unwanted.delete(of);
-    if (verb === "create" && isAnother) return this.#beginAgain(call);
-    if (source !== undefined && (isAnother || !this.#sourced.has(of))) {
-      const own = this.#images.get(of);
-      const values = new Set([this.#images.get(source)?.value, ...own?.exists ? [own.value] : []]);
-      this.#sourced.set(of, { source, values });
+    const begins = { of, source, isThere: this.#images.get(of)?.exists === true };
+    if (verb === "create" && isAnother) {
+      this.#contents.beginAgain(begins);
+      return this.#open(call);
     }
+    if (source !== undefined) this.#contents.begin({ ...begins, source }, isAnother);
     if (verb === "publish") {
       const having = [...this.#holders, ...this.#exports.attached.keys()].filter((one) =>
         one.startsWith(`${of} `)
@@ -213,21 +195,6 @@ class Checker {
     this.#open(call);
   }
 
-  /**
-   * A volume is to be made again. It has what its source has now or gets, or nothing; while the deleted one is there it may
-   * be that.
-   */
-  #beginAgain(call: Call): void {
-    const { of, source = "a blank volume" } = call;
-    const isThere = this.#images.get(of)?.exists === true;
-    const before = isThere ? this.#expectedOf(of) : [];
-    const values = new Set([this.#images.get(source)?.value, ...before]);
-    this.#sourced.set(of, { source, values, mayBeOld: isThere });
-    this.#expected.delete(of);
-    if (!isThere) this.#lost.delete(of);
-    this.#open(call);
-  }
-
   #open(call: Call): void {
     this.#exports.called(call.of);
     const image = this.#images.get(call.of);
@@ -238,7 +205,7 @@ class Checker {
       isUndone: false,
       before: image?.exported,
       attached: new Map(this.#exports.attached),
-      finished: new Set(this.#finished.keys()),
+      finished: new Set(this.#contents.snapshots()),
       wasMissing: false,
       was: { isThere: image?.exists === true, isSo: this.#holds(call, image) },
     };
@@ -265,19 +232,23 @@ class Checker {
     const call = this.#calls.get(number);
     if (call === undefined) throw new Error(`call ${number} never began`);
     this.#calls.delete(number);
-    if (call.verb === "publish" || call.verb === "unpublish") {
-      this.#sharing.answered(call.of, call.node!, call.verb, error);
+    const { verb, of, node } = call;
+    if (verb === "publish" || verb === "unpublish") {
+      this.#sharing.answered(of, node!, verb, error);
+      this.#exports.answered(of, verb, error);
     }
     if (error === "internal") this.#violated(`${call.verb} of ${call.of} met what nobody had thought of`);
-    if (error === "not-found" && !call.wasMissing && call.verb !== "grow") {
-      this.#violated(`${call.verb} of ${call.of} found none, and it was there`);
+    if (error === "not-found" && !call.wasMissing && verb !== "grow") {
+      this.#violated(`${verb} of ${of} found none, and it was there`);
     }
     if (calm !== undefined) {
       const facts = { ...call.was, isNoted: this.#noted.has(call.of) };
       this.#violated(...calmViolations(call, error, calm, facts));
     }
+    if (error !== undefined && verb === "publish" && compared === false) {
+      for (const begun of call.exported) if (begun !== call.before) this.#begunBlind.add(begun);
+    }
     if (error !== undefined || ready === false) return;
-    const { verb, of, node } = call;
     if (refused && verb === "unpublish") {
       this.#violated(`unpublish of ${of} was answered OK after it was refused`);
     }
@@ -291,11 +262,13 @@ class Checker {
     if (verb === "publish" && compared) this.#assertLater(call, nqn!);
     if (verb === "publish" && !this.#forgotten.has(call)) this.#publish(of, node!, nqn!);
     // Neither an earlier record nor a cluster that is away tells that the volume was ever written.
-    if (verb === "publish" && compared === false && this.#isRestored) this.#unknown.add(of);
+    if (verb === "publish" && compared === false && this.#isRestored) this.#contents.untold([of]);
     const { exported } = this.#images.get(of) ?? {};
     const isDetached = verb === "unpublish" && compared && exported !== undefined;
     if (isDetached) this.#violated(...this.#exports.olderThan(of, exported, call.attached));
-    if (verb === "create" || verb === "snapshot") this.#made(of, verb);
+    if (verb === "create" || verb === "snapshot") {
+      this.#violated(...this.#contents.made(verb, of, this.#images.get(of)));
+    }
   }
 
   /** Later calls for the same name ask for the same. */
@@ -309,7 +282,7 @@ class Checker {
   #listed(ready: ReadonlySet<string>, listed: readonly string[]): void {
     const missing = [...ready].filter((id) => !listed.includes(id));
     for (const id of missing) this.#violated(`the snapshot ${id} is ready, and was not listed`);
-    const others = listed.filter((id) => !this.#sourced.has(id));
+    const others = listed.filter((id) => !this.#contents.isSourced(id));
     for (const id of others) this.#violated(`${id} was listed, and nobody has asked for that snapshot`);
   }
 
@@ -364,23 +337,10 @@ class Checker {
       const isOther = isOfOther(key, of, node) && this.#exports.attached.get(key) === other;
       if (!isOther || counterOf(nqn) > counterOf(other)) continue;
       if (joins || (this.#sharing.isShared(of) && nqn === other)) continue;
+      // A node takes another epoch of its counter for later than its own.
+      if (counterOf(nqn) === counterOf(other) && nqn !== other && this.#begunBlind.has(nqn)) continue;
       this.#violated(`${node} was given ${nqn}, no later than ${other} of another node`);
     }
-  }
-
-  #made(of: string, verb: "create" | "snapshot"): void {
-    const image = this.#images.get(of);
-    if (image?.bytes === undefined) return;
-    const blank: ReadonlySet<string | undefined> = new Set([undefined]);
-    const { source = undefined, values = blank, mayBeOld } = this.#sourced.get(of) ?? {};
-    const isNew = verb === "create" ? !this.#expected.has(of) : !this.#finished.has(of);
-    if (isNew && !values.has(image.value)) {
-      const had = source === undefined ? "it was to be blank" : `${source} had ${listed(values)}`;
-      this.#violated(`${of} was made with ${image.value}, and ${had}`);
-    }
-    if (verb === "snapshot") this.#finished.set(of, image.value);
-    // What was written to the deleted one may still arrive.
-    else if (isNew) this.#expected.set(of, new Set(mayBeOld ? values : [image.value]));
   }
 
   #image({ kind: _, ...image }: Image & { readonly kind: string }): void {
@@ -388,9 +348,7 @@ class Checker {
     const before = this.#images.get(of);
     this.#images.set(of, image);
     this.#sharing.opened(of, image.open);
-    for (const { source, values } of this.#sourced.values()) if (source === of) values.add(image.value);
-    const isMade = this.#expected.has(of) || this.#finished.has(of);
-    if (before?.exists && !image.exists && isMade && !this.#unwanted.has(of)) {
+    if (before?.exists && !image.exists && this.#contents.isMade(of) && !this.#unwanted.has(of)) {
       this.#violated(`${of} went, and nobody asked for it`);
     }
     if (before?.bytes !== undefined && image.bytes === undefined) {
@@ -402,23 +360,9 @@ class Checker {
       this.#violated(`${before?.exported} was taken away, and nobody asked for that`);
     }
     if (before?.exported !== image.exported) this.#violated(...this.#exports.changed(of, before?.exported));
-    this.#compare(image);
-    if (this.#finished.has(of) && this.#finished.get(of) !== image.value) {
-      this.#violated(`the snapshot ${of} has ${image.value}, and had ${this.#finished.get(of)}`);
-    }
+    const isUnwanted = this.#unwanted.has(of);
+    this.#violated(...this.#contents.image(image, { isUnwanted, isShared: this.#sharing.isShared(of) }));
     this.#changed(of);
-  }
-
-  /** Checks that the present contents are among the possible ones. Contents older than these never come back. */
-  #compare({ of, value }: Image): void {
-    const expected = this.#expected.get(of);
-    if (expected === undefined || value === undefined && this.#unwanted.has(of)) return;
-    if (!expected.has(value)) return this.#violated(`${of} has ${value}, and may have ${listed(expected)}`);
-    if (this.#sharing.isShared(of)) return;
-    for (const older of expected) {
-      if (older === value) return;
-      expected.delete(older);
-    }
   }
 
   #kernel({ kind: _, ...kernel }: Kernel & { readonly kind: string }): void {
@@ -451,38 +395,9 @@ class Checker {
     ).map(({ node }) => node).toArray();
   }
 
-  #write(of: string, value: string, acknowledged: boolean): void {
-    // Of two writers one may still send what it wrote before the other.
-    if (acknowledged && !this.#sharing.isShared(of)) this.#expected.set(of, new Set([value]));
-    else this.#expectedOf(of).add(value);
-  }
-
-  #read(node: string, of: string, value: string | undefined): void {
-    const expected = this.#expectedOf(of);
-    if (expected.has(value)) return;
-    this.#violated(`${node} read ${value} from ${of}, and may read ${listed(expected)}`);
-  }
-
-  #format(node: string, of: string, value: string | undefined): void {
-    // An empty file system may be made again, because an interrupted mkfs leaves one.
-    const data = [...this.#expectedOf(of)].filter((one) => one !== undefined && !this.#empty.has(one));
-    if (value !== undefined) this.#empty.add(value);
-    if (data.length > 0) {
-      this.#violated(`${node} made a file system on ${of}, which had ${data.join(" or ")}`);
-    }
-    if (this.#lost.has(of) && !this.#unknown.has(of)) {
-      this.#violated(`${node} made a file system on ${of}, which had lost its data`);
-    }
-    this.#expected.set(of, new Set([value]));
-  }
-
-  /**
-   * Returns the possible contents of a volume; if the call to make it was never answered, the contents of its source.
-   */
-  #expectedOf(of: string): Set<string | undefined> {
-    const expected = this.#expected.get(of) ?? new Set(this.#sourced.get(of)?.values ?? [undefined]);
-    this.#expected.set(of, expected);
-    return expected;
+  #write({ kind: _, ...write }: Extract<HistoryEvent, { kind: "write" }>): void {
+    const { connected = [] } = this.#kernels.get(`${write.of} ${write.node}`) ?? {};
+    this.#contents.written({ ...write, through: connected, isShared: this.#sharing.isShared(write.of) });
   }
 
   #violated(...lines: readonly string[]): void {
@@ -493,8 +408,4 @@ class Checker {
 /** Whether the key of an attachment is of another node that has the volume. */
 function isOfOther(key: string, of: string, node: string | undefined): boolean {
   return key.startsWith(`${of} `) && key !== `${of} ${node}`;
-}
-
-function listed(values: ReadonlySet<string | undefined>): string {
-  return [...values].map((value) => value ?? "nothing").join(" or ");
 }

@@ -29,6 +29,10 @@ function kernel(node: string, connected: readonly string[], staged = connected.l
   return { kind: "kernel", node, of: volume, connected, staged };
 }
 
+function formats(node: string, value: string): HistoryEvent {
+  return { kind: "format", node, of: volume, value };
+}
+
 const gone: HistoryEvent = { ...image(undefined), bytes: undefined, exists: false } as HistoryEvent;
 const created = [call(1, "create", { bytes }), image(undefined), ok(1)];
 const published = [
@@ -41,7 +45,7 @@ const staged = [
   ...published,
   call(3, "stage", { node: "n1" }),
   kernel("n1", [first], false),
-  { kind: "format", node: "n1", of: volume, value: "ext4" },
+  formats("n1", "ext4"),
   image("ext4", first),
   kernel("n1", [first]),
   ok(3),
@@ -69,6 +73,11 @@ const snapshotted = [
   ok(6),
 ];
 
+const attached: HistoryEvent = { kind: "attachment", of: volume, node: "n2", nqn: second };
+const turnedOffAtRest = [{ kind: "resting" }, image(undefined), {
+  kind: "rested",
+  wanted: undefined,
+}] as const;
 /** The router has lost that the volume was published. */
 const forgotten = [
   ...published,
@@ -96,13 +105,33 @@ const good: Record<string, readonly HistoryEvent[]> = {
   "a whole life": deleted,
   "a volume that is made again, blank": [...deleted, call(7, "create", { bytes }), image(undefined), ok(7)],
   "a volume that is made again before it was deleted, and gets a late write": [
-    ...unpublished,
+    ...written,
     { kind: "write", node: "n1", of: volume, value: "w2", acknowledged: false },
+    ...unpublished.slice(written.length),
     call(6, "delete"),
     ok(6, { error: "unavailable" }),
     call(7, "create", { bytes }),
     ok(7),
     image("w2"),
+  ],
+  "a file system on a volume made again, while a write to the deleted one still waits": [
+    ...deleted,
+    kernel("n1", [first]),
+    call(7, "create", { bytes }),
+    image(undefined),
+    ok(7),
+    { kind: "write", node: "n1", of: volume, value: "w2", acknowledged: false },
+    image(undefined, second),
+    formats("n2", "ext4-2"),
+  ],
+  "a write that an earlier configuration lets through": [
+    ...written,
+    { kind: "write", node: "n1", of: volume, value: "w2", acknowledged: false },
+    call(4, "unpublish", { node: "n1" }),
+    { kind: "write", node: "n2", of: volume, value: "w3", acknowledged: true },
+    image("w3", second),
+    { kind: "rebooted", forgets: true },
+    image("w2", first),
   ],
   "a list of what is ready": [...snapshotted, call(7, "list"), ok(7, { listed: ["snap-1"] })],
   "a list without what is deleted meanwhile": [
@@ -137,18 +166,18 @@ const good: Record<string, readonly HistoryEvent[]> = {
     { kind: "blanked", of: volume },
     image(undefined, first),
     { kind: "rebooted", forgets: true },
-    { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+    formats("n1", "ext4-2"),
   ],
   "an interrupted mkfs is made once more": [
     ...staged,
-    { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+    formats("n1", "ext4-2"),
     image("ext4-2", first),
   ],
   "a file system that was never written to is lost, and made once more": [
     ...staged,
     { kind: "blanked", of: volume },
     image(undefined, first),
-    { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+    formats("n1", "ext4-2"),
     image("ext4-2", first),
   ],
   "a node that restarts": [...written, { kind: "crashed", node: "n1" }, kernel("n1", [])],
@@ -165,6 +194,12 @@ const good: Record<string, readonly HistoryEvent[]> = {
   "an epoch that may be older than another node's, where the cluster could not be asked": [
     ...forgotten,
     ok(3, { nqn: reissued, compared: false }),
+  ],
+  "an epoch that a call without the cluster has begun, and the next one finds": [
+    ...forgotten,
+    ok(3, { error: "unavailable", compared: false }),
+    call(4, "publish", { node: "n2" }),
+    ok(4, { nqn: reissued, compared: true }),
   ],
   "a later epoch than that of another node": [
     ...forgotten,
@@ -233,6 +268,12 @@ const good: Record<string, readonly HistoryEvent[]> = {
     { kind: "resting" },
     { kind: "rested", wanted: undefined },
   ],
+  "leaders that may change nothing, and an unpublish that the router carries out late": [
+    ...published,
+    call(3, "unpublish", { node: "n1" }),
+    ok(3, { error: "unavailable" }),
+    ...turnedOffAtRest,
+  ],
   "a create that is repeated as it was": [...created, call(2, "create", { bytes }), ok(2)],
   "a call that fails says nothing": [...created, call(2, "delete"), ok(2, { error: "unavailable" })],
 };
@@ -259,16 +300,13 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     /pvc-1 stays exported to n1, which has no attachment/,
   ],
   "an export older than an attachment after some rounds": [
-    [...published, { kind: "attachment", of: volume, node: "n2", nqn: second }, {
-      kind: "rested",
-      wanted: [`${volume} n2`],
-    }],
+    [...published, attached, { kind: "rested", wanted: [`${volume} n2`] }],
     /nqn:pvc-1:1-00000001 stays on, and n2 has nqn:pvc-1:2-00000002/,
   ],
   "an export older than an attachment after an unpublish": [
     [
       ...published,
-      { kind: "attachment", of: volume, node: "n2", nqn: second },
+      attached,
       call(3, "unpublish", { node: "n3" }),
       ok(3, { compared: true }),
     ],
@@ -290,16 +328,11 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     /pvc-1 has w2, and may have w3/,
   ],
   "a file system on data": [
-    [...written, { kind: "format", node: "n1", of: volume, value: "ext4-2" }],
+    [...written, formats("n1", "ext4-2")],
     /n1 made a file system on pvc-1, which had w1/,
   ],
   "a file system where data was lost": [
-    [...written, { kind: "blanked", of: volume }, image(undefined, first), {
-      kind: "format",
-      node: "n1",
-      of: volume,
-      value: "ext4-2",
-    }],
+    [...written, { kind: "blanked", of: volume }, image(undefined, first), formats("n1", "ext4-2")],
     /n1 made a file system on pvc-1, which had lost its data/,
   ],
   "a file system where data was lost, and an attachment knew of its use": [
@@ -309,7 +342,7 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
       { kind: "blanked", of: volume },
       image(undefined, first),
       { kind: "rebooted", forgets: true },
-      { kind: "format", node: "n1", of: volume, value: "ext4-2" },
+      formats("n1", "ext4-2"),
     ],
     /n1 made a file system on pvc-1, which had lost its data/,
   ],
@@ -386,10 +419,7 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     /nqn:pvc-1:1-00000001 was turned off, and an attachment wants it/,
   ],
   "a change by leaders that may change nothing": [
-    [...published, { kind: "edited", of: volume }, { kind: "resting" }, image(undefined), {
-      kind: "rested",
-      wanted: undefined,
-    }],
+    [...published, { kind: "edited", of: volume }, ...turnedOffAtRest],
     /pvc-1 was exported as nqn:pvc-1:1-00000001, and is as undefined, and leaders may not change that/,
   ],
   "a create with other parameters than the volume has": [

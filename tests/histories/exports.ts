@@ -14,6 +14,8 @@ export class Exports {
   readonly #turnedOn = new Set<string>();
   /** Whatever a person has ever turned on, as `volume nqn`. */
   readonly #byHand = new Set<string>();
+  /** Volumes whose unpublish has failed since: the router may carry it out late. */
+  readonly #inDoubt = new Set<string>();
   /** What was exported when nothing more was asked, by volume. */
   #resting: ReadonlyMap<string, string | undefined> = new Map();
 
@@ -29,6 +31,11 @@ export class Exports {
   /** A person turns an export on. */
   byHand(of: string, nqn: string): void {
     this.#byHand.add(`${of} ${nqn}`);
+  }
+
+  answered(of: string, verb: "publish" | "unpublish", error: string | undefined): void {
+    if (error === undefined) this.#inDoubt.delete(of);
+    else if (verb === "unpublish") this.#inDoubt.add(of);
   }
 
   turnedOn(of: string, nqn: string): void {
@@ -90,6 +97,7 @@ export class Exports {
     const before = this.#resting.get(of);
     // What is off may be of a router that shows its disks late.
     if (before === undefined || now === before || this.#isOlder(of, before)) return [];
+    if (now === undefined && this.#inDoubt.has(of)) return [];
     return [`${of} was exported as ${before}, and is as ${now}, and leaders may not change that`];
   }
 

@@ -82,8 +82,8 @@ export class Observer {
     // A disk of the legacy driver that came back without its image is left to a person.
     const isDoubtful = (id: string, path: string) => isLegacyId(id) && !this.#store.allFiles.has(path);
     const disks = this.#store.disks.values().filter(({ id, imagePath, exported }) =>
-      this.#volumeIds.includes(id) &&
-      (exported || !this.#others.includes(imagePath) && !isDoubtful(id, imagePath))
+      this.#volumeIds.includes(id) && !isDoubtful(id, imagePath) &&
+      (exported || !this.#others.includes(imagePath))
     );
     return [...disks.map(({ id }) => id), ...files];
   }
