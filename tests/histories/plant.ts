@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { projectRoot } from "../support/parts.ts";
 import type { Search } from "./find.ts";
-import type { PlantedBug } from "./planted_bugs.ts";
+import { editsOf, type PlantedBug } from "./planted_bugs.ts";
 
 /** What schedules need of the project. */
 const searched = ["src", "tools", "tests/fakes", "tests/support", "tests/histories"];
@@ -22,7 +22,7 @@ export async function plant(bug: PlantedBug, most: number): Promise<Search> {
  * @throws {Error} when the text to replace does not occur exactly once; whatever `use` throws
  */
 export async function withPlanted<Result>(
-  { title, file, from, to }: PlantedBug,
+  bug: PlantedBug,
   folders: readonly string[],
   use: (copy: string) => Promise<Result>,
 ): Promise<Result> {
@@ -32,9 +32,13 @@ export async function withPlanted<Result>(
     for await (const { name, isFile } of Deno.readDir(projectRoot)) {
       if (isFile) await Deno.copyFile(join(projectRoot, name), join(copy, name));
     }
-    const parts = (await Deno.readTextFile(join(copy, file))).split(from);
-    if (parts.length !== 2) throw new Error(`${file} has the text of "${title}" ${parts.length - 1} times`);
-    await Deno.writeTextFile(join(copy, file), parts.join(to));
+    for (const { file, from, to } of editsOf(bug)) {
+      const parts = (await Deno.readTextFile(join(copy, file))).split(from);
+      if (parts.length !== 2) {
+        throw new Error(`${file} has the text of "${bug.title}" ${parts.length - 1} times`);
+      }
+      await Deno.writeTextFile(join(copy, file), parts.join(to));
+    }
     return await use(copy);
   } finally {
     await Deno.remove(copy, { recursive: true });

@@ -1,11 +1,28 @@
-/** A mistake that a developer could make: one text of the source is replaced by another. */
-export interface PlantedBug {
-  readonly title: string;
+/** A text of the source is replaced by another. */
+interface Edit {
   readonly file: string;
   /** A text that occurs exactly once in the file. */
   readonly from: string;
   readonly to: string;
 }
+
+/** A mistake that a developer could make. */
+export interface PlantedBug extends Edit {
+  readonly title: string;
+  /** The second guard, where two stand against the same. */
+  readonly also?: Edit;
+}
+
+export function editsOf({ also, ...edit }: PlantedBug): readonly Edit[] {
+  return also === undefined ? [edit] : [edit, also];
+}
+
+/** A final error says that nothing is left on the node. */
+const finalAnyway: Edit = {
+  file: "src/node/stage/settled.ts",
+  from: "if (isRetried(error) || await holds(clock, context, isClear)) throw error;",
+  to: "throw error;",
+};
 
 /** The mistakes that the histories must find. */
 export const plantedBugs: readonly PlantedBug[] = [
@@ -177,12 +194,14 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/node/stage/raise.ts",
     from: 'undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));',
     to: "",
+    also: finalAnyway,
   },
   {
     title: "a stage that could not be undone ends with its final error",
     file: "src/node/stage/undo.ts",
     from: "if (failures.length === 0) throw error;",
     to: "if (failures.length >= 0) throw error;",
+    also: finalAnyway,
   },
   {
     title: "a node forgets what lies on a volume that the next pod mounts with other options",
