@@ -1,5 +1,6 @@
 // Usage: deno run -A tests/histories/find.ts FIRST COUNT: prints the result of the schedules of these seeds as JSON,
 // see Search.
+import { setImmediate } from "node:timers/promises";
 import { print } from "../../tools/print.ts";
 import { violations } from "./check.ts";
 import type { HistoryEvent } from "./events.ts";
@@ -71,7 +72,7 @@ function neverDone(answers: Search["answers"]): readonly string[] {
  * after 30,000 schedules the memory was full.
  */
 async function historyOf(steps: readonly Step[], setting: Setting): Promise<readonly HistoryEvent[]> {
-  await new Promise((resolve) => setTimeout(resolve));
+  await setImmediate();
   return await runSchedule(steps, setting);
 }
 

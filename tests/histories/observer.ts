@@ -125,7 +125,7 @@ export class Observer {
       return this.#store.allFiles.has(path) ? path : undefined;
     }
     const part = filePrefixOf(of, testCluster);
-    return disk !== undefined && isOwn(disk.imagePath, part) ? disk.imagePath : this.#pathOf(part);
+    return disk?.imagePath.includes(part) && isOwn(disk.imagePath) ? disk.imagePath : this.#pathOf(part);
   }
 
   #snapshot(of: string): HistoryEvent {
@@ -134,7 +134,7 @@ export class Observer {
       kind: "image",
       of,
       bytes: path === undefined ? undefined : this.#store.allFiles.get(path)!.sizeBytes,
-      exists: this.#store.allFiles.keys().some((path) => isOwn(path, of)),
+      exists: this.#store.allFiles.keys().some((path) => path.includes(of) && isOwn(path)),
       value: path === undefined ? undefined : this.#store.tree.contents.get(path),
       exported: undefined,
       open: [],
@@ -143,7 +143,9 @@ export class Observer {
 
   /** Returns the path of this cluster's image that contains that text. */
   #pathOf(part: string): string | undefined {
-    return this.#store.allFiles.keys().find((path) => isOwn(path, part) && path.endsWith(".img"));
+    return this.#store.allFiles.keys().find((path) =>
+      path.includes(part) && path.endsWith(".img") && isOwn(path)
+    );
   }
 }
 
@@ -158,8 +160,8 @@ function isSame(one: HistoryEvent, other: HistoryEvent): boolean {
   return true;
 }
 
-function isOwn(path: string, part: string): boolean {
-  return path.startsWith(`${testBase}/`) && path.includes(part) && path.includes(`.${testCluster}`);
+function isOwn(path: string): boolean {
+  return path.startsWith(`${testBase}/`) && path.includes(`.${testCluster}`);
 }
 
 const otherCluster = "ffffffff";

@@ -31,9 +31,7 @@ export class RouterImages {
 
   /** Returns the NQNs under which an image can be written now. */
   open(path: string): string[] {
-    const hidden = this.#store.disks.values().filter(({ id }) => this.#store.hidden.has(id));
-    const shut = hidden.map(({ exportNqn }) => exportNqn).toArray();
-    return this.#store.reachable(path).filter((nqn) => !shut.includes(nqn));
+    return this.#store.reachable(path).filter((nqn) => !this.#isShut(nqn));
   }
 
   /** Whether a device connected under the NQN reaches an image. */
@@ -123,6 +121,12 @@ export class RouterImages {
     else this.#unfinished.set(path, nqn);
   }
 
+  /** Whether the disk that is exported as that does not show. */
+  #isShut(nqn: string): boolean {
+    return this.#store.hidden.size > 0 &&
+      this.#store.disks.values().some(({ id, exportNqn }) => exportNqn === nqn && this.#store.hidden.has(id));
+  }
+
   #reached(nqn: string): string {
     const path = this.#pathOf(nqn);
     if (path === undefined) throw new VolumeError("unavailable", `Cannot use ${nqn}: it does not answer`);
@@ -130,7 +134,8 @@ export class RouterImages {
   }
 
   #pathOf(nqn: string): string | undefined {
-    return this.#store.allFiles.keys().find((path) => this.open(path).includes(nqn));
+    if (this.#isShut(nqn)) return undefined;
+    return this.#store.allFiles.keys().find((path) => this.#store.reachable(path).includes(nqn));
   }
 }
 
