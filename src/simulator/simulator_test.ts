@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import {
   addCommand,
-  hostKey,
   jsonCommand,
   makeBasePath,
   SshClient,
   startQuickly,
 } from "../../tests/support/simulated_router.ts";
 import { startSimulator, stoppableClock } from "./simulator.ts";
+import { routerHostKey } from "../../tests/fakes/ssh_keys.ts";
 
 Deno.test("two simulators in one process share nothing", async () => {
   await using first = await startQuickly();
@@ -57,7 +57,7 @@ Deno.test("closing ends what still runs, and leaves no timer behind", async () =
 
 Deno.test("with timing scale 1 a login takes as long as on a router", async () => {
   const clock = new FakeClock();
-  await using simulator = await startSimulator({ clock, hostKey: hostKey.privatePem });
+  await using simulator = await startSimulator({ clock, hostKey: routerHostKey.privatePem });
   const connecting = SshClient.connect(simulator, { username: "admin", password: "admin" });
   while (clock.waiting === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   await clock.advance(199);

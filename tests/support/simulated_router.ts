@@ -3,6 +3,7 @@ import type { Buffer } from "node:buffer";
 import * as net from "node:net";
 import { FakeClock } from "../fakes/clock.ts";
 import { SeededRandom } from "../fakes/random.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { Console, someoneElse } from "../../src/simulator/console/console.ts";
 import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import { MemoryBacking } from "../../src/simulator/model/backing.ts";
@@ -10,7 +11,6 @@ import { noExporter } from "../../src/simulator/model/exports.ts";
 import { Router, type RouterParts } from "../../src/simulator/model/router.ts";
 import { getProfile, type Profile } from "../../src/simulator/profile.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
-import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { ssh2 } from "../../src/simulator/ssh/library.ts";
 import { Timing } from "../../src/simulator/timing.ts";
 
@@ -70,14 +70,11 @@ export function jsonCommand(command: string): string {
   return `:put [:serialize to=json options=json.no-string-conversion value=[${command}]]`;
 }
 
-/** Making an RSA key takes a while; one is enough for all tests of a file. */
-export const hostKey = generateHostKey();
-
 /** A simulator without delays, with one user. */
 export function startQuickly(options: SimulatorOptions = {}): Promise<Simulator> {
   return startSimulator({
     timingScale: 0,
-    hostKey: hostKey.privatePem,
+    hostKey: routerHostKey.privatePem,
     users: [{ name: "csi", password: "secret" }],
     ...options,
   });

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import {
   addCommand,
-  hostKey,
   jsonCommand,
   makeBasePath,
   SshClient,
@@ -10,6 +9,7 @@ import {
 } from "../../../tests/support/simulated_router.ts";
 import { parseKey } from "./host_key.ts";
 import { ssh2 } from "./library.ts";
+import { routerHostKey } from "../../../tests/fakes/ssh_keys.ts";
 
 Deno.test("an exec answers on stdout with CRLF and exit status 0", async () => {
   await using simulator = await startQuickly();
@@ -131,7 +131,7 @@ for (const [name, login] of logins) {
 function keyPair(type: "ed25519" | "rsa" | "ecdsa") {
   for (;;) {
     const privateKey = type === "rsa"
-      ? hostKey.privatePem
+      ? routerHostKey.privatePem
       : ssh2.utils.generateKeyPairSync(type, { bits: 256 }).private;
     const key = parseKey(privateKey);
     // The library makes an ed25519 key that it cannot read itself about once in 300 times.

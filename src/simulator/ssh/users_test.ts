@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
-import { hostKey } from "../../../tests/support/simulated_router.ts";
+import { routerHostKey } from "../../../tests/fakes/ssh_keys.ts";
 import { parseKey } from "./host_key.ts";
 import type { AuthContext } from "./library.ts";
 import { authenticate } from "./users.ts";
 
-const key = parseKey(hostKey.privatePem)!;
-const user = { name: "csi", authorizedKeys: ["", "no key at all", hostKey.publicLine] };
+const key = parseKey(routerHostKey.privatePem)!;
+const user = { name: "csi", authorizedKeys: ["", "no key at all", routerHostKey.publicLine] };
 const blob = Buffer.from("what the client signs");
 
 function attempt(more: Record<string, unknown>): AuthContext {
