@@ -16,7 +16,6 @@ import { longSuite as kernelLong, suite as kernel } from "./suites/kernel.ts";
 import { encryption } from "./suites/encryption.ts";
 import { encryptionDamage } from "./suites/encryption_damage.ts";
 import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill } from "./suites/kill.ts";
-import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import {
   e2eDirectorySuite,
@@ -38,7 +37,6 @@ import { suite as upgradeLayer } from "./suites/upgrade_layer.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
-  kit,
   demo,
   acceptance,
   rescue,
