@@ -30,7 +30,6 @@ import {
 } from "./suites/node_machine.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { encryptedSuite as sanityEncrypted, suite as sanity } from "./suites/sanity.ts";
-import { suite as stageTime } from "./suites/stage_time.ts";
 import { layerSuite as twoNodesLayer, suite as twoNodes } from "./suites/two_nodes.ts";
 import { suite as upgrade } from "./suites/upgrade.ts";
 import { suite as upgradeLayer } from "./suites/upgrade_layer.ts";
@@ -62,7 +61,6 @@ export const suites: Readonly<Record<string, Suite>> = {
   two_nodes: twoNodes,
   two_nodes_layer: twoNodesLayer,
   lost_target: lostTarget,
-  stage_time: stageTime,
   node_machine: nodeMachine,
   node_machine_kills: killsSuite,
   node_machine_quick_start: quickStartSuite,
