@@ -3,7 +3,6 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { readProjectFile } from "./objects.ts";
 import { prometheusMissing as ignore, promtool } from "./prometheus.ts";
-import { partsOf } from "./promql.ts";
 import { alertsFile, chartAlerts } from "./queries.ts";
 
 const casesFile = "tests/deploy/alerts.test.yaml";
@@ -63,30 +62,5 @@ Deno.test({
     assert.ok(rules.success, rules.output);
     const { success, output } = await promtool("test", "rules", pathOf(casesFile));
     assert.ok(success, output);
-  },
-});
-
-Deno.test({
-  name: "an alert on a metric of another name does not go unnoticed",
-  ignore,
-  async fn() {
-    const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-    try {
-      for (const { alert, expr, ...rest } of chartAlerts()) {
-        const rules = `${folder}/${alert}.rules.json`;
-        const own = readCases().filter((one) => momentsOf(one).some(([name]) => name === alert));
-        const file = `${folder}/${alert}.json`;
-        await Deno.writeTextFile(file, JSON.stringify({ rule_files: [rules], tests: own }));
-        for (const { metric } of partsOf(expr).selectors) {
-          const other = { alert, expr: expr.replaceAll(metric, `${metric}x`), ...rest };
-          await Deno.writeTextFile(rules, JSON.stringify({ groups: [{ name: "one", rules: [other] }] }));
-          const { success, output } = await promtool("test", "rules", file);
-          assert.equal(success, false, `${alert} without ${metric}`);
-          assert.match(output, /exp:/, output);
-        }
-      }
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
   },
 });
