@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { plainLocation } from "../../src/volume/model/layout.ts";
 import type { Premise } from "../../src/volume/ports/premise.ts";
-import { ifSent, type NewVolume } from "../../src/volume/ports/store.ts";
+import { ifSent } from "../../src/volume/ports/not_sent.ts";
+import type { NewVolume } from "../../src/volume/ports/store.ts";
 import { type StoreBench, storeBenches } from "./_store_benches.ts";
 
 const gib = 1n << 30n;

@@ -16,6 +16,7 @@ import type {
   VolumeView,
   Wanted,
 } from "../../src/volume/model/inventory.ts";
+import type { NotSent } from "../../src/volume/ports/not_sent.ts";
 import type { Premise } from "../../src/volume/ports/premise.ts";
 import {
   type Commit,
@@ -26,7 +27,6 @@ import {
   type NewFolder,
   type NewSubvolume,
   type NewVolume,
-  type NotSent,
   type StoredSubvolume,
   type VolumeChange,
   type VolumeStore,

@@ -3,17 +3,16 @@ import { locationOf } from "../../src/volume/model/layout.ts";
 import type { ImageLocation, Inventory, VolumeView } from "../../src/volume/model/inventory.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Premise } from "../../src/volume/ports/premise.ts";
-import {
-  type DiskGuard,
-  ifSent,
-  type KnownDisk,
-  type MutationOutcome,
-  type NewVolume,
-  sent,
-  type Unseen,
-  type VolumeChange,
-  type VolumeStore,
+import type {
+  DiskGuard,
+  KnownDisk,
+  MutationOutcome,
+  NewVolume,
+  Unseen,
+  VolumeChange,
+  VolumeStore,
 } from "../../src/volume/ports/store.ts";
+import { ifSent, sent } from "../../src/volume/ports/not_sent.ts";
 import {
   premisesToAdd,
   premisesToExport,

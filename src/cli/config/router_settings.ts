@@ -12,8 +12,8 @@ import {
   isBackendName,
   VolumeIdPrefix,
 } from "../../volume/model/ids.ts";
-import { assertBasePath, parseNvmeAddresses } from "../../volume/model/parameters.ts";
-import { isHostAddress } from "../../volume/model/address.ts";
+import { assertBasePath } from "../../volume/model/parameters.ts";
+import { isHostAddress, parseNvmeAddresses } from "../../volume/model/address.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";
 
 /** Reads a file that a flag names; throws when it cannot be read. */

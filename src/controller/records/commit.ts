@@ -1,6 +1,7 @@
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
-import type { Commit, NotSent, Write } from "../../volume/ports/store.ts";
+import type { NotSent } from "../../volume/ports/not_sent.ts";
+import type { Commit, Write } from "../../volume/ports/store.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /**

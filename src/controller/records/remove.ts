@@ -2,7 +2,7 @@ import { filePrefixOf } from "../../volume/model/layout.ts";
 import type { ImageLocation, VolumeView } from "../../volume/model/inventory.ts";
 import type { VolumeError } from "../../volume/errors.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
-import { ifSent, sent } from "../../volume/ports/store.ts";
+import { ifSent, sent } from "../../volume/ports/not_sent.ts";
 import type { ControllerCall } from "../deps.ts";
 import { failMutation } from "../not_done.ts";
 import { commit } from "./commit.ts";

@@ -1,8 +1,8 @@
 import { filePrefixOf } from "../../volume/model/layout.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
-import { ifSent } from "../../volume/ports/store.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
+import { ifSent } from "../../volume/ports/not_sent.ts";
 import type { ControllerCall } from "../deps.ts";
 import { commentWith, fits, isCut } from "./comment.ts";
 import { commit } from "./commit.ts";

@@ -1,7 +1,8 @@
 import { filePrefixOf } from "../../volume/model/layout.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment } from "../../volume/model/record.ts";
-import { sent, type VolumeChange } from "../../volume/ports/store.ts";
+import type { VolumeChange } from "../../volume/ports/store.ts";
+import { sent } from "../../volume/ports/not_sent.ts";
 import type { ControllerCall } from "../deps.ts";
 import { changedMeanwhile, failMutation } from "../not_done.ts";
 import { cutComment, isCut } from "./comment.ts";

@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import { type NotSent, sent } from "../../volume/ports/not_sent.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
 import {
   type Commit,
@@ -10,8 +11,6 @@ import {
   type MutationOutcome,
   type NewFolder,
   type NewSubvolume,
-  type NotSent,
-  sent,
   type VolumeStore,
   type Write,
 } from "../../volume/ports/store.ts";

@@ -1,4 +1,5 @@
 import { isIPv4, isIPv6 } from "node:net";
+import { VolumeError } from "../errors.ts";
 
 const nameForm = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,253}[A-Za-z0-9])?$/;
 /** The system's resolver takes such a text for an IPv4 address, even one that is none. */
@@ -8,4 +9,27 @@ const endsInNumber = /(?:^|\.)[0-9]+$/;
 export function isHostAddress(text: string): boolean {
   return isIPv4(text) || isIPv6(text) && !text.includes("%") ||
     nameForm.test(text) && !endsInNumber.test(text);
+}
+
+/** The maximum number of addresses of one router: a node connects a path to each. */
+export const maxNvmeAddresses = 8;
+
+/**
+ * Parses the addresses at which nodes reach volumes: IP addresses or host names, separated by commas.
+ *
+ * @param key the parameter that names them, for messages
+ * @throws {VolumeError} invalid when one can be neither, when one appears twice, or when there are none or too many
+ */
+export function parseNvmeAddresses(key: string, text: string): readonly string[] {
+  const addresses = text.split(",");
+  const sound = addresses.length <= maxNvmeAddresses && addresses.every(isHostAddress) &&
+    new Set(addresses).size === addresses.length;
+  if (sound) return addresses;
+  const several = `or up to ${maxNvmeAddresses} different ones separated by commas`;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the parameter: ${key}=${
+      JSON.stringify(text.slice(0, 128))
+    }; use an IP address or a host name without a port, ${several}`,
+  );
 }

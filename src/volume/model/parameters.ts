@@ -1,4 +1,4 @@
-import { isHostAddress } from "./address.ts";
+import { parseNvmeAddresses } from "./address.ts";
 import { digest } from "./digest.ts";
 import { VolumeError } from "../errors.ts";
 
@@ -316,21 +316,4 @@ export function fromLegacyContext(
       return number === 0 ? [] : [[key, String(Math.min(number, limit))]];
     }),
   );
-}
-
-/** The maximum number of addresses of one router: a node connects a path to each. */
-export const maxNvmeAddresses = 8;
-
-/**
- * Parses the addresses at which nodes reach volumes: IP addresses or host names, separated by commas.
- *
- * @throws {VolumeError} invalid when one can be neither, when one appears twice, or when there are none or too many
- */
-export function parseNvmeAddresses(key: string, text: string): readonly string[] {
-  const addresses = text.split(",");
-  const sound = addresses.length <= maxNvmeAddresses && addresses.every(isHostAddress) &&
-    new Set(addresses).size === addresses.length;
-  if (sound) return addresses;
-  const several = `or up to ${maxNvmeAddresses} different ones separated by commas`;
-  return refuse(key, text, `an IP address or a host name without a port, ${several}`);
 }

@@ -1,7 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { type Epoch, formatEpoch, legacyEpoch, parseEpoch } from "./epoch.ts";
 import { encodeHandle } from "./ids.ts";
-import { parseNvmeAddresses } from "./parameters.ts";
+import { parseNvmeAddresses } from "./address.ts";
 
 /** A publish or volume context as the orchestrator keeps it and passes it on. */
 export type ContextValues = Readonly<Record<string, string>>;

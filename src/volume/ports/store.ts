@@ -12,7 +12,7 @@ import type {
   VolumeView,
   Wanted,
 } from "../model/inventory.ts";
-import type { VolumeError } from "../errors.ts";
+import type { NotSent } from "./not_sent.ts";
 import type { Premise } from "./premise.ts";
 import type { CallContext } from "./system.ts";
 
@@ -128,26 +128,9 @@ export interface CommittedView extends VolumeView {
 /** What came of a write that the router may have got. */
 export type Commit = MutationOutcome<CommittedView>;
 
-/** A write that the router has certainly not got. */
-export interface NotSent {
-  /** Why, for whoever cannot do without it. */
-  readonly notSent: VolumeError;
-}
-
 /** The id of the volume that is written. */
 export function idOfWrite(write: Write): string {
   return "add" in write ? write.add.id : write.id;
-}
-
-/** What came of a write. @throws {VolumeError} the reason why the router has certainly not got it */
-export function sent<Outcome extends object>(outcome: Outcome | NotSent): Outcome {
-  if ("notSent" in outcome) throw outcome.notSent;
-  return outcome;
-}
-
-/** The same; undefined when the router has certainly not got it. */
-export function ifSent<Outcome extends object>(outcome: Outcome | NotSent): Outcome | undefined {
-  return "notSent" in outcome ? undefined : outcome;
 }
 
 /** Conditions under which a disk is added or removed without a read before. */
