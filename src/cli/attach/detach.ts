@@ -7,13 +7,10 @@ import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts"
 import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
-import { inUse, isInUse } from "../../volume/model/host/device_user.ts";
 import { removeOwnMap } from "../../node/chain/map.ts";
-import { readChain } from "../../node/chain/chain.ts";
+import { refuseUsed } from "../../node/connections/teardown.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 
 /** The text of `rds-csi detach --help` before the flags. */
 export const usage = `Usage: rds-csi detach NQN|VOLUME [flags]
@@ -74,13 +71,13 @@ export async function detachVolume(
   const { connector } = deps;
   const nqn = await connectedNqn(deps, subject, context);
   await assertNotStaged(deps, "detach", subject.volumeId);
-  const { used } = await readChain(deps, nqn, context);
-  if (used !== undefined) await assertUnused(deps, used, context);
+  await refuseUsed(deps, nqn, "unused", context);
   await removeOwnMap(deps, { ...subject, nqns: [nqn] }, context);
-  const device = await connector.find(nqn, context);
-  if (device !== undefined) await assertUnused(deps, device, context);
+  // Without a map above it the namespace itself may turn out to be open.
+  await refuseUsed(deps, nqn, "unused", context);
   await assertNotStaged(deps, "detach", subject.volumeId);
   context.signal.throwIfAborted();
+  const device = await connector.find(nqn, context);
   const nothingWaits = device !== undefined && isReadOnlyDevice(files, device) === true;
   await (nothingWaits ? connector.forceDisconnect(nqn, context) : connector.disconnect(nqn, context));
   if (!(await connector.connected(context)).includes(nqn)) return nqn;
@@ -88,12 +85,4 @@ export async function detachVolume(
     "unavailable",
     `Cannot call the volume detached because it is still connected: nqn=${nqn}`,
   );
-}
-
-async function assertUnused(deps: NodeDeps, device: FoundDevice, context: CallContext): Promise<void> {
-  const users = withoutSpared(deps, await usersOf(deps, device, "unused", context));
-  context.signal.throwIfAborted();
-  if (isInUse(users)) {
-    throw inUse(users, (words) => `Cannot detach the volume because ${words}: nqn=${device.nqn}`);
-  }
 }

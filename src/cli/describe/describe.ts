@@ -111,7 +111,12 @@ export async function describeVolumes(
   const volumes = await runLimited(
     parts.clock,
     { name: "describe", timeoutMs, signal: io.signal },
-    (context) => readAt({ deps, files: parts.files, seeksUsers: volumeId !== undefined }, volumeId, context),
+    (context) =>
+      readAt(
+        { deps, files: parts.files, depth: volumeId === undefined ? "shown" : "everything" },
+        volumeId,
+        context,
+      ),
   );
   if (volumeId !== undefined && volumes.length === 0) {
     io.err(

@@ -3,7 +3,7 @@ import type { Intent } from "../../volume/model/staging/state.ts";
 import { alignColumns } from "../table.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatFindings } from "../doctor/doctor.ts";
-import { describeUser, type DeviceUser } from "../../volume/model/host/device_user.ts";
+import { describeUser } from "../../volume/model/host/device_user.ts";
 import {
   connectionsOf,
   type DeviceView,
@@ -84,8 +84,9 @@ export function volumeJson(volume: DescribedVolume): unknown {
       ...view.device.found,
       proven: view.device.mismatch === undefined,
       readOnly: view.device.readOnly ?? null,
-      users: usesOf(view.device).map((user) => ({ by: user.by, ...describeUser(user) })),
     },
+    otherDevices: view.others.map(({ path, deviceNumber }) => ({ path, deviceNumber })),
+    users: view.users.map((user) => ({ by: user.by, ...describeUser(user) })),
     connections: connectionsOf(view),
     mounts: view.mounts.map(({ path, role, entry, deviceNumber }) => ({
       path,
@@ -115,27 +116,33 @@ function stateOf({ stagingState, damaged, connected }: VolumeView): string {
   return connected.length > 0 ? state : `${state}, not connected`;
 }
 
-function deviceRows({ device }: VolumeView): readonly (readonly [name: string, text: string])[] {
-  if (device === undefined) return [["device", "none"]];
-  const { path, deviceNumber, sizeBytes, nsid, uniqueId } = device.found;
-  const identity = `nsid=${nsid} id=${uniqueId || "none"}`;
-  const users = usesOf(device).map(describeUser);
+function deviceRows(
+  { device, others, users }: VolumeView,
+): readonly (readonly [name: string, text: string])[] {
+  const all = [
+    ...device === undefined ? [] : deviceFacts(device),
+    ...others.map(({ path, deviceNumber }) =>
+      ["device", `${path} (${deviceNumber}), not usable now`] as const
+    ),
+  ];
+  if (all.length === 0) return [["device", "none"]];
   return [
-    [
-      "device",
-      `${path} (${deviceNumber}), ${formatBytes(sizeBytes)} (${sizeBytes} bytes)${
-        device.readOnly ? ", read-only" : ""
-      }`,
-    ],
-    ["identity", `${identity}, ${device.mismatch === undefined ? "proven just now" : "NOT PROVEN"}`],
+    ...all,
     ...users.length === 0 ? [["used", "by nothing else"] as const] : [],
-    ...users.map(({ words, fix }) => ["used", `${words}; to end that: ${fix}`] as const),
+    ...users.map(describeUser).map(({ words, fix }) => ["used", `${words}; to end that: ${fix}`] as const),
   ];
 }
 
-/** The mounts of this process's table are listed by themselves. */
-function usesOf({ users = [] }: DeviceView): readonly DeviceUser[] {
-  return users.filter(({ by }) => by !== "mount" && by !== "bind");
+function deviceFacts({ found, readOnly, mismatch }: DeviceView): (readonly [name: string, text: string])[] {
+  const { path, deviceNumber, sizeBytes, nsid, uniqueId } = found;
+  const size = `${formatBytes(sizeBytes)} (${sizeBytes} bytes)`;
+  return [
+    ["device", `${path} (${deviceNumber}), ${size}${readOnly ? ", read-only" : ""}`],
+    [
+      "identity",
+      `nsid=${nsid} id=${uniqueId || "none"}, ${mismatch === undefined ? "proven just now" : "NOT PROVEN"}`,
+    ],
+  ];
 }
 
 function endpoint(

@@ -12,7 +12,7 @@ Deno.test("formatVolume(), formatTable() and volumeJson() say the same", async (
   await node.publish();
   node.holder = { certain: true, description: "process 7 (dd)" };
   const [found] = await volumesOfNode(node.deps, call());
-  const adapters = { deps: node.deps, files: new FakeKernelFiles(), seeksUsers: true };
+  const adapters = { deps: node.deps, files: new FakeKernelFiles(), depth: "everything" } as const;
   const view = await viewVolume(adapters, found!, call());
   const volume = { view, findings: judgeVolume(view) };
   const text = formatVolume(volume).join("\n");

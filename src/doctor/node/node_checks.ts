@@ -137,7 +137,7 @@ async function connected(
     return [problem("volumes", `cannot list the staged and connected volumes: ${volumes}`)];
   }
   const { config, nodeIdGuessed } = options;
-  const adapters = { deps, files, seeksUsers: false };
+  const adapters = { deps, files, depth: "shown" } as const;
   return [
     ...judgeConnections(volumes, hostIdentityOf(config.nodeId), nodeIdGuessed),
     ...judgeVolumes(await Promise.all(volumes.map((volume) => viewVolume(adapters, volume, context)))),

@@ -68,8 +68,8 @@ function judgeConnected({ id, connected }: VolumeView, stagingState: StagingStat
   return [problem("OtherEpoch", found, nodeFixes.otherName(id))];
 }
 
-function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): readonly Finding[] {
-  const elsewhere = mounts.filter(({ role }) => role === "elsewhere").map(({ path }) => path);
+function judgeUse({ device, users }: VolumeView, stagingState: StagingState): readonly Finding[] {
+  const elsewhere = users.flatMap((user) => user.by === "mount" || user.by === "bind" ? [user.at] : []);
   const refusesWrites = device?.readOnly === true &&
     !wantsReadOnlyDevice(stagingState.intent, stagingState.here.published);
   return [

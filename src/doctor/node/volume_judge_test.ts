@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { block, call, FakeNode, nqn, targetPath } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import { describeUser } from "../../volume/model/host/device_user.ts";
 import { judgeVolume, judgeVolumes } from "./volume_judge.ts";
 import { viewVolume } from "./volume_view.ts";
 import { volumesOfNode } from "./volumes.ts";
@@ -11,7 +12,7 @@ const files = new FakeKernelFiles();
 async function described(node: FakeNode) {
   const [volume] = await volumesOfNode(node.deps, call());
   assert.ok(volume !== undefined);
-  const adapters = { deps: node.deps, files, seeksUsers: true };
+  const adapters = { deps: node.deps, files, depth: "everything" } as const;
   const view = await viewVolume(adapters, volume, call());
   return { view, findings: judgeVolume(view) };
 }
@@ -115,7 +116,7 @@ Deno.test("judgeVolume() reports a device that refuses the writes that its volum
   spoilt.texts.set("/sys/dev/block/7:3/ro", "1");
   const node = await published();
   const [volume] = await volumesOfNode(node.deps, call());
-  const view = await viewVolume({ deps: node.deps, files: spoilt, seeksUsers: false }, volume!, call());
+  const view = await viewVolume({ deps: node.deps, files: spoilt, depth: "shown" }, volume!, call());
   assert.deepEqual(judgeVolume(view).map(({ state, check }) => `${state} ${check}`), [
     "warning WritesRefused",
   ]);
@@ -123,7 +124,7 @@ Deno.test("judgeVolume() reports a device that refuses the writes that its volum
 
 Deno.test("judgeVolumes() names each volume with what is wrong, or counts those that are staged", async () => {
   const judged = async (node: FakeNode) => {
-    const adapters = { deps: node.deps, files, seeksUsers: false };
+    const adapters = { deps: node.deps, files, depth: "shown" } as const;
     const volumes = await volumesOfNode(node.deps, call());
     const views = await Promise.all(volumes.map((volume) => viewVolume(adapters, volume, call())));
     return judgeVolumes(views).map(({ check, state, found }) => `${check} ${state} ${found}`);
@@ -138,4 +139,37 @@ Deno.test("judgeVolumes() names each volume with what is wrong, or counts those 
   ]);
   node.device.connected = false;
   assert.match((await judged(node))[0]!, /^volumes problem pvc-1: NotConnected: /);
+});
+
+Deno.test("a view names whoever keeps an unstage waiting, also of a map that cannot be used now and of another epoch", async () => {
+  const holder = { certain: true, description: "process 7 (dd)" };
+  const waiting = new FakeNode();
+  await waiting.stage({ volumeContext: { deviceLayer: "multipath" } });
+  waiting.table = [];
+  waiting.device.connected = false;
+  waiting.holder = holder;
+  const older = await published();
+  await older.unpublish();
+  older.devices.set(`${nqn}0`, older.newDevice({ connected: true, path: "/dev/loop9", deviceNumber: "7:9" }));
+  older.addMount("7:9", "/mnt");
+  for (
+    const [node, device, words] of [
+      [waiting, "/dev/dm-0", "/dev/dm-0 is open: process 7 (dd)"],
+      [older, "/dev/loop9", "/dev/loop9 is mounted at /mnt"],
+    ] as const
+  ) {
+    const { view } = await described(node);
+    assert.deepEqual(view.others.map(({ path }) => path), [device]);
+    assert.deepEqual(view.users.map((user) => describeUser(user).words), [words]);
+  }
+});
+
+Deno.test("the kubelet's own bind of a published raw device is none of its problems, and one that it has left is", async () => {
+  const node = await published({ capability: block });
+  const bind = "/kubelet/plugins/kubernetes.io/csi/volumeDevices/pvc-1/dev/0f1e";
+  node.addMount("0:6", bind, { filesystem: "devtmpfs", root: "/loop3" });
+  node.paths.nodes.set(bind, { kind: "block", deviceNumber: "7:3" });
+  assert.deepEqual((await described(node)).findings, []);
+  await node.unpublish();
+  assert.match((await described(node)).findings[0]!.found, /did not ask for it: .*dev\/0f1e/);
 });

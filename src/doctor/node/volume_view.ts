@@ -1,26 +1,24 @@
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { bindsOf, mountsAt } from "../../node/mount_table.ts";
-import { usersOf } from "../../volume/rules/host/device_users.ts";
+import { type Observation, observe } from "../../node/connections/observe.ts";
+import { mountsAt } from "../../node/mount_table.ts";
 import { prove } from "../../node/connections/device.ts";
 import { stateFileName } from "../../node/stage/state_file_name.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import { usedBytes } from "../../volume/model/staging/intent.ts";
-import { recordedNumbers } from "../../volume/model/staging/here.ts";
-import { readChain } from "../../node/chain/chain.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import type { HealthProblem } from "../../volume/model/health/health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { Connection, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
+import type { Connection, DeviceNode, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
-/** A path where a volume is mounted or bound, or should be. */
+/** A path where a volume should be mounted or bound. */
 export interface MountView {
   readonly path: string;
-  readonly role: "staging" | "published" | "elsewhere";
+  readonly role: "staging" | "published";
   /** The visible mount there; undefined when there is none. */
   readonly entry: MountEntry | undefined;
   /** The device that is mounted, or of a bound node; undefined when it is unknown. */
@@ -34,8 +32,6 @@ export interface DeviceView {
   readonly mismatch: string | undefined;
   /** Whether the kernel refuses writes; undefined when it is gone. */
   readonly readOnly: boolean | undefined;
-  /** Who uses it besides the volume's own mounts; undefined when that was not searched for. */
-  readonly users: readonly DeviceUser[] | undefined;
 }
 
 /** Everything that a node records and reads of a volume. */
@@ -46,9 +42,14 @@ export interface VolumeView {
   /** How the state file is damaged; undefined when it is not. */
   readonly damaged: string | undefined;
   readonly connected: NodeVolume["connected"];
+  /** Undefined while there is none that could be used. */
   readonly device: DeviceView | undefined;
-  /** Why its device is unknown; undefined when it is known. */
+  /** Devices of it that are left, or cannot be used now. */
+  readonly others: readonly DeviceNode[];
+  /** Why its devices are unknown; undefined when they are known. */
   readonly deviceUnclear: string | undefined;
+  /** Who has its devices besides its own mounts. */
+  readonly users: readonly DeviceUser[];
   readonly mounts: readonly MountView[];
   /** Its problems by the node service's own rule; none without a sound state file. */
   readonly health: readonly HealthProblem[];
@@ -63,8 +64,8 @@ export function connectionsOf({ connected }: Pick<VolumeView, "connected">): rea
 export interface ViewAdapters {
   readonly deps: NodeDeps;
   readonly files: KernelFiles;
-  /** Whether to search for the users of the device: that reads every process of the host. */
-  readonly seeksUsers: boolean;
+  /** How far to search for the users of the devices. */
+  readonly depth: "shown" | "everything";
 }
 
 /** Reads everything about a volume. It opens no device, and waits for no dead one. */
@@ -75,8 +76,14 @@ export async function viewVolume(
 ): Promise<VolumeView> {
   const { deps } = adapters;
   const stagingState = stagingStateOf(volume);
-  const found = await deviceOf(deps, stagingState?.intent.nqn ?? volume.connected[0]?.nqn, context);
-  const device = typeof found === "string" ? undefined : found;
+  const seen = await observed(adapters, volume, stagingState, context);
+  const { chains: [chain], devices, users } = typeof seen === "string" ? nothing : seen;
+  const device = chain?.used;
+  const mounts = await viewMounts(deps, stagingState, context);
+  const isPublishedRaw = stagingState?.intent.kind === "block" && stagingState.here.published.length > 0;
+  const isOwn = (user: DeviceUser) =>
+    (user.by === "mount" || user.by === "bind") &&
+    (mounts.some(({ path }) => path === user.at) || isPublishedRaw && kubeletsBind.test(user.at));
   return {
     id: volume.id,
     stateFile: `${deps.settings.statePath}/volumes/${stateFileName(volume.id)}`,
@@ -86,10 +93,37 @@ export async function viewVolume(
       : undefined,
     connected: volume.connected,
     device: device && await viewDevice(adapters, device, stagingState, context),
-    deviceUnclear: typeof found === "string" ? found : undefined,
-    mounts: await viewMounts(deps, device, stagingState, context),
+    others: devices.filter(({ path }) => path !== device?.path),
+    deviceUnclear: typeof seen === "string" ? seen : undefined,
+    users: users.filter((user) => !isOwn(user)),
+    mounts,
     health: stagingState === undefined ? [] : await healthOf(deps, volume.id, context),
   };
+}
+
+/** Where the kubelet binds the node of a raw device once more for each pod: it passes that path to no call. */
+const kubeletsBind = /\/volumeDevices\/[^/]+\/dev\/[^/]+$/;
+
+const nothing: Pick<Observation, "chains" | "devices" | "users"> = { chains: [], devices: [], users: [] };
+
+/** What an unstage would go by, its state file's export first; or why that is unknown. */
+async function observed(
+  { deps, depth }: ViewAdapters,
+  { id: volumeId, connected }: NodeVolume,
+  stagingState: StagingState | undefined,
+  context: CallContext,
+): Promise<Observation | string> {
+  const own = stagingState === undefined ? [] : [stagingState.intent];
+  const nqns = [...new Set([...own, ...connected].map(({ nqn }) => nqn))];
+  const stagingPaths = own.map(({ stagingPath }) => stagingPath);
+  try {
+    return await observe(deps, { volumeId, nqns, stagingPaths, stagingState }, depth, context);
+  } catch (error) {
+    if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
+      return error.message;
+    }
+    throw error;
+  }
 }
 
 /** A failure of the rule's reads is a problem of the volume as well. */
@@ -107,24 +141,8 @@ async function healthOf(
   }
 }
 
-/** The device of a subsystem, or why it is unknown. */
-async function deviceOf(
-  deps: NodeDeps,
-  nqn: string | undefined,
-  context: CallContext,
-): Promise<FoundDevice | string | undefined> {
-  try {
-    return nqn === undefined ? undefined : (await readChain(deps, nqn, context)).used;
-  } catch (error) {
-    if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
-      return error.message;
-    }
-    throw error;
-  }
-}
-
 async function viewDevice(
-  { deps, files, seeksUsers }: ViewAdapters,
+  { deps, files }: ViewAdapters,
   found: FoundDevice,
   stagingState: StagingState | undefined,
   context: CallContext,
@@ -133,7 +151,6 @@ async function viewDevice(
     found,
     mismatch: await mismatchOf(deps, found, stagingState, context),
     readOnly: isReadOnlyDevice(files, found),
-    users: seeksUsers ? await usersOf(deps, found, "everything", context) : undefined,
   };
 }
 
@@ -160,23 +177,14 @@ async function mismatchOf(
 
 async function viewMounts(
   deps: NodeDeps,
-  found: FoundDevice | undefined,
   stagingState: StagingState | undefined,
   context: CallContext,
 ): Promise<readonly MountView[]> {
   const table = await deps.mounts.table();
-  const locations = await ownLocations(deps, stagingState);
-  const own = locations.map((location) => ({ ...location, entry: mountsAt(table, location.path).at(-1) }));
-  const recorded = stagingState === undefined ? [] : recordedNumbers(stagingState.here);
-  const numbers = found === undefined ? recorded : [found.deviceNumber];
-  const binds = found === undefined ? [] : await bindsOf(deps.paths, table, found, context);
-  const elsewhere = [...table.filter((entry) => numbers.includes(entry.deviceNumber)), ...binds]
-    .filter(({ mountPoint }) => !locations.some(({ path }) => path === mountPoint))
-    .map((entry) => ({ path: entry.mountPoint, role: "elsewhere" as const, entry }));
-  return await Promise.all([...own, ...elsewhere].map(async (view) => ({
-    ...view,
-    deviceNumber: await shownDevice(deps, view.entry, context),
-  })));
+  return await Promise.all((await ownLocations(deps, stagingState)).map(async (location) => {
+    const entry = mountsAt(table, location.path).at(-1);
+    return { ...location, entry, deviceNumber: await shownDevice(deps, entry, context) };
+  }));
 }
 
 /** Where the volume should be mounted or bound: a raw block volume is not mounted at its staging path. */

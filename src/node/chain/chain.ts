@@ -8,7 +8,7 @@ import {
 import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { DeviceMap } from "../../volume/ports/device_maps.ts";
-import type { DeviceNode, FoundDevice } from "../../volume/ports/node_ports.ts";
+import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -48,11 +48,6 @@ export async function readChain(deps: NodeDeps, nqn: string, context: CallContex
     map,
     used: map.on === namespace.deviceNumber ? { ...namespace, path, deviceNumber, sizeBytes } : undefined,
   };
-}
-
-/** The device through which an export is used, even a map without a path. Finding it proves nothing. */
-export function nodeOf({ map, namespace }: DeviceChain): DeviceNode | undefined {
-  return map ?? namespace;
 }
 
 /** The map of a volume, in whatever epoch it was made and on whatever device it is; undefined when there is none. */
@@ -102,19 +97,12 @@ export async function findOwnMap(
   return map;
 }
 
-/**
- * What this node has made of the namespace below a map besides that map, as its own multipath does.
- *
- * @param used the devices in use; where the namespace is one of them, there is no map
- */
+/** What this node has made of the namespace below a map besides that map, as its own multipath does. */
 export async function othersBelow(
   deps: NodeDeps,
-  nqn: string,
-  used: readonly DeviceNode[],
-  context: CallContext,
+  { namespace, map }: DeviceChain,
 ): Promise<readonly DeviceUser[]> {
-  const { namespace: below } = await readChain(deps, nqn, context);
-  if (below === undefined || used.some(({ deviceNumber }) => deviceNumber === below.deviceNumber)) return [];
-  const users = await deps.devices.layers([below, ...await deps.devices.partitions(below)]);
-  return users.filter((user) => user.by !== "layer" || !used.some(({ path }) => path === user.layer));
+  if (namespace === undefined || map === undefined) return [];
+  const users = await deps.devices.layers([namespace, ...await deps.devices.partitions(namespace)]);
+  return users.filter((user) => user.by !== "layer" || user.layer !== map.path);
 }

@@ -5,8 +5,16 @@ import { recordedNumbers } from "../../volume/model/staging/here.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
-import { findMap, findOwnMap, type MappedVolume, nodeOf, othersBelow, readChain } from "../chain/chain.ts";
+import { type UserDepth, usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
+import {
+  type DeviceChain,
+  findMap,
+  findOwnMap,
+  type MappedVolume,
+  othersBelow,
+  readChain,
+  type VolumeMap,
+} from "../chain/chain.ts";
 import { isOnBlockDevice, mountPointOf, mountsAt } from "../mount_table.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -21,30 +29,70 @@ export interface Teardown {
 
 /** What of a volume is on this node: a value of one moment, which proves nothing later. */
 export interface Observation {
+  /** One for each of the volume's NQNs. */
+  readonly chains: readonly DeviceChain[];
   /** The devices in use, and a map that is left without its namespace. */
   readonly devices: readonly DeviceNode[];
   /** The staging paths as the kernel writes them. */
   readonly points: readonly string[];
-  /** All users of the devices but the mounts at those paths. */
+  /** All users of the devices, and of earlier devices that are mounted at those paths, but for the mounts there. */
   readonly users: readonly DeviceUser[];
 }
 
 /**
  * Reads what of a volume is on this node, and who uses it.
  *
- * @throws {VolumeError} unavailable when the kernel does not show it
+ * @throws {VolumeError} unavailable when the kernel does not show it; identity-mismatch when an export has several namespaces
  */
-export async function observe(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<Observation> {
+export async function observe(
+  deps: NodeDeps,
+  volume: Teardown,
+  depth: UserDepth,
+  context: CallContext,
+): Promise<Observation> {
   const map = await findOwnMap(deps, volume, context);
-  const found = await findAll(deps, volume.nqns, context);
-  const isKnown = found.some((device) => device.deviceNumber === map?.deviceNumber);
-  const devices = map === undefined || isKnown ? found : [...found, map];
+  const chains = await Promise.all(volume.nqns.map((nqn) => readChain(deps, nqn, context)));
+  const devices = devicesOf(chains, map);
   // One runs a tool to resolve the paths, the other reads /proc for open devices, so they run at the same time.
-  const [points, users] = await Promise.all([
+  const [points, ...users] = await Promise.all([
     mountPoints(deps, volume.stagingPaths),
-    usersOfAll(deps, volume, devices, context),
+    ...devices.map((device) => usersOf(deps, device, depth, context)),
+    ...chains.filter(({ namespace }) => !isOneOf(devices, namespace)).map((chain) =>
+      othersBelow(deps, chain)
+    ),
   ]);
-  return { devices, points, users: users.filter((user) => user.by !== "mount" || !points.includes(user.at)) };
+  const all = [...users.flat(), ...await usersOfEarlier(deps, points, devices)];
+  const others = all.filter((user) => user.by !== "mount" || !points.includes(user.at));
+  return { chains, devices, points, users: withoutSpared(deps, others) };
+}
+
+/** A `crypt` has one name in all epochs: it counts for those exports whose it is. */
+function devicesOf(chains: readonly DeviceChain[], own: VolumeMap | undefined): readonly DeviceNode[] {
+  const found = chains.map(({ map, namespace }) =>
+    map?.deviceNumber === own?.deviceNumber ? own ?? namespace : namespace
+  );
+  const all = [...found, own].filter((device) => device !== undefined);
+  return [...new Map(all.map((device) => [device.deviceNumber, device])).values()];
+}
+
+function isOneOf(devices: readonly DeviceNode[], device: DeviceNode | undefined): boolean {
+  return devices.some(({ deviceNumber }) => deviceNumber === device?.deviceNumber);
+}
+
+/** Who else has mounted what is mounted at the volume's paths: a device that is not connected any more. */
+async function usersOfEarlier(
+  deps: NodeDeps,
+  points: readonly string[],
+  devices: readonly DeviceNode[],
+): Promise<readonly DeviceUser[]> {
+  const table = await deps.mounts.table();
+  const numbers = new Set(
+    points.flatMap((mountPoint) => mountsAt(table, mountPoint)).filter(isOnBlockDevice)
+      .map(({ deviceNumber }) => deviceNumber),
+  );
+  for (const { deviceNumber } of devices) numbers.delete(deviceNumber);
+  return table.filter(({ deviceNumber }) => numbers.has(deviceNumber))
+    .map(({ source, mountPoint }) => ({ device: source, by: "mount", at: mountPoint }));
 }
 
 /**
@@ -100,16 +148,6 @@ export async function connectedNqns(
   return [...connected].filter((nqn) => nqn === own || isEpoch(nqn));
 }
 
-/** Finds the devices or maps of the subsystems, of those that have one. */
-export async function findAll(
-  deps: NodeDeps,
-  nqns: readonly string[],
-  context: CallContext,
-): Promise<readonly DeviceNode[]> {
-  const found = await Promise.all(nqns.map(async (nqn) => nodeOf(await readChain(deps, nqn, context))));
-  return found.filter((device) => device !== undefined);
-}
-
 /** Paths of the kubelet as the kernel writes them. */
 export async function mountPoints(deps: NodeDeps, paths: readonly string[]): Promise<readonly string[]> {
   return await Promise.all(paths.map((path) => mountPointOf(deps, path)));
@@ -145,30 +183,6 @@ async function refuseWhilePublished(
       `Cannot unstage the volume because it is published at ${mountPoint}: volume=${volume.volumeId}`,
     );
   }
-  // Of an earlier device of the volume, which is not connected any more.
-  const numbers = new Set(staged.map(({ deviceNumber }) => deviceNumber));
-  const elsewhere = table.filter((entry) =>
-    numbers.has(entry.deviceNumber) && !points.includes(entry.mountPoint)
-  );
-  refuseWhileUsed(
-    volume,
-    elsewhere.map((entry) => ({ device: entry.source, by: "mount", at: entry.mountPoint })),
-  );
-}
-
-/** All uses of the devices, and of the namespaces below maps, but those that may be there or not. */
-async function usersOfAll(
-  deps: NodeDeps,
-  { nqns, stagingState }: Teardown,
-  found: readonly DeviceNode[],
-  context: CallContext,
-): Promise<readonly DeviceUser[]> {
-  const users: DeviceUser[] = [];
-  for (const device of found) users.push(...await usersOf(deps, device, "open", context));
-  if (stagingState === undefined || stagingState.intent.map !== undefined) {
-    for (const nqn of nqns) users.push(...await othersBelow(deps, nqn, found, context));
-  }
-  return withoutSpared(deps, users);
 }
 
 /** @throws {VolumeError} in-use, naming the users, when there are any */

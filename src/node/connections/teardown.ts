@@ -4,8 +4,7 @@ import { parseExportNqn } from "../../volume/model/nqn.ts";
 import { withHere } from "../../volume/model/staging/state.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { usersOf, withoutSpared } from "../../volume/rules/host/device_users.ts";
-import { nodeOf, readChain } from "../chain/chain.ts";
+import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { removeOwnMap } from "../chain/map.ts";
 import { mountsAt } from "../mount_table.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -46,7 +45,7 @@ export const deviceFileName = "device";
  *   something else is mounted at the staging path
  */
 export async function tearDown(deps: NodeDeps, volume: Teardown, context: CallContext): Promise<void> {
-  const seen = await observe(deps, volume, context);
+  const seen = await observe(deps, volume, "open", context);
   await assertUnused(deps, volume, seen);
   const { stagingState } = volume;
   // From here on the volume must not be published, even if this call fails later.
@@ -110,23 +109,38 @@ async function disconnectFree(
   depth: "claimed" | "unused",
   context: CallContext,
 ): Promise<void> {
-  const device = nodeOf(await readChain(deps, nqn, context));
-  if (device !== undefined) {
-    const users = await usersOf(deps, device, depth, context);
-    context.signal.throwIfAborted();
-    const inTheWay = withoutSpared(deps, users).filter(({ by }) => depth === "unused" || by !== "bind");
-    if (isInUse(inTheWay)) {
-      throw inUse(inTheWay, (words) => `Cannot disconnect because the device is in use: nqn=${nqn} ${words}`);
-    }
-  }
+  await refuseUsed(deps, nqn, depth, context);
   await disconnect(deps, nqn, context);
+}
+
+/**
+ * Throws unless a connection may be ended that no state file names.
+ *
+ * @throws {VolumeError} in-use
+ */
+export async function refuseUsed(
+  deps: NodeDeps,
+  nqn: string,
+  depth: "claimed" | "unused",
+  context: CallContext,
+): Promise<void> {
+  const { users } = await observe(deps, exportOf(deps, nqn), depth, context);
+  context.signal.throwIfAborted();
+  const inTheWay = users.filter(({ by }) => depth === "unused" || by !== "bind");
+  if (!isInUse(inTheWay)) return;
+  throw inUse(inTheWay, (words) => `Cannot disconnect because the device is in use: nqn=${nqn} ${words}`);
 }
 
 /** Removes the map of an unused subsystem, and then disconnects it. */
 async function disconnect(deps: NodeDeps, nqn: string, context: CallContext): Promise<void> {
-  const volumeId = parseExportNqn(nqn, deps.settings.nqnPrefix)?.volumeId;
-  if (volumeId !== undefined) await removeOwnMap(deps, { volumeId, nqns: [nqn] }, context);
+  await removeOwnMap(deps, exportOf(deps, nqn), context);
   await deps.connector.disconnect(nqn, context);
+}
+
+/** One export alone. One that names no volume has no map. */
+function exportOf({ settings }: NodeDeps, nqn: string): Teardown {
+  const volumeId = parseExportNqn(nqn, settings.nqnPrefix)?.volumeId ?? nqn;
+  return { volumeId, nqns: [nqn], stagingPaths: [], stagingState: undefined };
 }
 
 /**

@@ -482,3 +482,13 @@ Deno.test("an encrypted volume is published after a failed mkfs, and a stage wit
   assert.deepEqual((await node.service.volumeHealth(volumeId, call())).problems, []);
   assert.equal(node.stagingState?.namespaceBytes, sizeBytes);
 });
+
+Deno.test("a stage drops a connection of another epoch beside the one through which the mapping is used", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  const other = nqn.replace("1-0a0b0c0d", "2-0a0b0c0d");
+  node.devices.set(other, node.newDevice({ connected: true, path: "/dev/loop9", deviceNumber: "7:9" }));
+  await stage(node);
+  assert.deepEqual([node.devices.get(other)!.connected, node.device.connected], [false, true]);
+  assert.deepEqual(node.table.map(({ mountPoint }) => mountPoint), [stagingPath]);
+});

@@ -6,7 +6,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging/state.ts";
 import { proveStaged } from "../connections/device.ts";
-import { othersBelow, readChain } from "../chain/chain.ts";
+import { type DeviceChain, othersBelow, readChain } from "../chain/chain.ts";
 import { assertEncrypts } from "../chain/map.ts";
 import { mountsAt } from "../mount_table.ts";
 import { filesystemStats } from "./stats.ts";
@@ -68,11 +68,12 @@ async function readAt(
   readsDevice: boolean,
 ): Promise<NodeReading> {
   const { connector, mounts, paths } = deps;
-  const [connections, { namespace, map, used: device }, table] = await Promise.all([
+  const [connections, chain, table] = await Promise.all([
     connector.connections(stagingState.intent.nqn, context),
     readChain(deps, stagingState.intent.nqn, context),
     mounts.table(),
   ]);
+  const { namespace, map, used: device } = chain;
   const mountPoint = await paths.mountPoint(stagingState.intent.stagingPath);
   const mount = stagingState.intent.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);
   const waits = map?.kind === "multipath";
@@ -81,7 +82,7 @@ async function readAt(
   const [mismatch, silence, layers, errors, refusesReads, targets] = await Promise.all([
     device && mismatchOf(deps, stagingState, device, context),
     mount && silenceOf(deps, mount, context),
-    device === undefined ? [] : layersOf(deps, stagingState, device, context),
+    device === undefined ? [] : layersOf(deps, device, chain),
     mounted && deps.devices.filesystemErrors(mounted),
     // The read would wait for a device without a live path.
     mounted && mount?.filesystem === "xfs" && readsDevice && isLive
@@ -107,17 +108,10 @@ async function readAt(
   };
 }
 
-async function layersOf(
-  deps: NodeDeps,
-  stagingState: StagingState,
-  device: FoundDevice,
-  context: CallContext,
-): Promise<readonly string[]> {
+async function layersOf(deps: NodeDeps, device: FoundDevice, chain: DeviceChain): Promise<readonly string[]> {
   const users = await deps.devices.layers([device, ...await deps.devices.partitions(device)]);
-  const below = stagingState.intent.map !== undefined
-    ? await othersBelow(deps, device.nqn, [device], context)
-    : [];
-  return [...users, ...below].map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
+  const all = [...users, ...await othersBelow(deps, chain)];
+  return all.map((user) => user.by === "layer" ? layerName(user) : describeUser(user).words);
 }
 
 async function mismatchOf(

@@ -4,9 +4,9 @@ import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import { recordedNumbers } from "../../volume/model/staging/here.ts";
 import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
-import { findMap } from "../chain/chain.ts";
+import { findMap, readChain } from "../chain/chain.ts";
 import type { StagingStore } from "../stage/staging_store.ts";
-import { connectedNqns, findAll } from "../connections/observe.ts";
+import { connectedNqns } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /**
@@ -96,11 +96,11 @@ export async function assertMayUnmount(
   if (owner !== undefined) refuse(`${owner.volumeId} is published there`);
   // A record that was begun after another was lost, and names no device yet, says no more than none.
   if (stagingState === undefined || recordedNumbers(stagingState.here).length === 0) return;
-  const found = await findAll(deps, await connectedNqns(deps, volumeId, context), context);
+  const nqns = await connectedNqns(deps, volumeId, context);
+  const chains = await Promise.all(nqns.map((nqn) => readChain(deps, nqn, context)));
   // A map outlasts the connection below it, and has the volume's name.
-  const map = await findMap(deps, volumeId);
-  const devices = map === undefined ? found : [...found, map];
-  const own = [...recordedNumbers(stagingState.here), ...devices.map((device) => device.deviceNumber)];
+  const devices = [await findMap(deps, volumeId), ...chains.map(({ namespace }) => namespace)];
+  const own = [...recordedNumbers(stagingState.here), ...devices.map((device) => device?.deviceNumber)];
   for (const entry of mounted) {
     // The kernel removes a node with its device: what it showed is gone, and nobody's any more.
     if (isNodeBind(entry) && isDeleted(entry)) continue;
