@@ -11,6 +11,7 @@ import { parseArgs } from "node:util";
 import { serveFlags } from "../src/cli/config/flag_tables.ts";
 import { withoutMachine } from "./bundle_names.ts";
 import { commitOf, secondsOf } from "./commit.ts";
+import { hostOutput } from "./host_command.ts";
 import { type Architecture, parseArchitecture } from "./image/root.ts";
 import { permissionFlags, PERMISSIONS, type Permissions, unionOf } from "./permissions.ts";
 import { complain, print } from "./print.ts";
@@ -97,17 +98,9 @@ function listed(text: string | undefined): string[] {
 
 /** Runs a program to its end; returns what it printed. */
 async function run(program: string, args: readonly string[]): Promise<string> {
-  const { success, stdout, stderr } = await new Deno.Command(program, {
-    args: [...args],
-    cwd: ROOT,
-    // The compiler's stack overflows on large bundles otherwise.
-    env: { NO_COLOR: "1", RUST_MIN_STACK: "33554432" },
-    stdin: "null",
-    signal: AbortSignal.timeout(LIMIT_MS),
-  }).output();
-  const decoder = new TextDecoder();
-  if (success) return decoder.decode(stdout);
-  throw new Error(`${program} ${args[0]} failed:\n${decoder.decode(stdout)}${decoder.decode(stderr)}`);
+  // The compiler's stack overflows on large bundles otherwise.
+  const env = { NO_COLOR: "1", RUST_MIN_STACK: "33554432" };
+  return await hostOutput(program, args, { cwd: ROOT, env, limitMs: LIMIT_MS });
 }
 
 /**

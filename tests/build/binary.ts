@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { isFile } from "../../tools/host_command.ts";
 
 /** The executable that `make build` makes. */
 export const BINARY = fileURLToPath(new URL("../../dist/rds-csi", import.meta.url));
@@ -7,7 +8,7 @@ export const BINARY = fileURLToPath(new URL("../../dist/rds-csi", import.meta.ur
 const LIMIT_MS = 60_000;
 
 /** Whether it is built. */
-export const isBuilt = exists(BINARY);
+export const isBuilt = isFile(BINARY);
 
 if (!isBuilt) {
   Deno.stderr.writeSync(new TextEncoder().encode("ignored: dist/rds-csi is not built; make build\n"));
@@ -32,13 +33,4 @@ export async function runBinary(args: readonly string[], env: Record<string, str
   }).output();
   const decoder = new TextDecoder();
   return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
-}
-
-function exists(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }

@@ -7,19 +7,20 @@ import { packagesIn } from "../../tools/release/licenses.ts";
 import { BUNDLE } from "../../tools/build.ts";
 import { version } from "../../src/cli/build_version.ts";
 import { projectRoot } from "../support/parts.ts";
+import { hostOutput, isThere } from "../../tools/host_command.ts";
 
 /** The longest time to make a release, and for an emulated executable to run its checks. */
 const limitMs = 8 * 60_000;
 
 const folder = join(projectRoot, "dist/release");
-const isMade = exists(join(folder, "SHA256SUMS"));
+const isMade = isThere(join(folder, "SHA256SUMS"));
 if (!isMade) warn("the tests of a release need one: make release");
 
 const emulator = "/usr/bin/qemu-aarch64-static";
 const arm64Libraries = "/usr/aarch64-linux-gnu/lib";
 const lacking = [
-  ...exists(emulator) ? [] : ["the Debian package qemu-user-static"],
-  ...exists(join(arm64Libraries, "libgcc_s.so.1")) ? [] : ["libgcc-s1-arm64-cross"],
+  ...isThere(emulator) ? [] : ["the Debian package qemu-user-static"],
+  ...isThere(join(arm64Libraries, "libgcc_s.so.1")) ? [] : ["libgcc-s1-arm64-cross"],
   ...Deno.uid() === 0 ? [] : ["root"],
 ];
 if (lacking.length > 0) warn(`the test of the arm64 executable needs ${lacking.join(", ")}`);
@@ -27,7 +28,7 @@ if (lacking.length > 0) warn(`the test of the arm64 executable needs ${lacking.j
 Deno.test(
   { name: "a release's checksums are those of its files, all of them", ignore: !isMade },
   async () => {
-    const { stdout } = await run("sha256sum", ["--check", "--strict", "SHA256SUMS"], folder);
+    const stdout = await hostOutput("sha256sum", ["--check", "--strict", "SHA256SUMS"], { cwd: folder });
     const checked = stdout.trim().split("\n").map((line) => line.replace(/: OK$/, ""));
     const files = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
     const signature = files.filter((name) => ["SHA256SUMS.sig", "UNSIGNED"].includes(name));
@@ -74,7 +75,7 @@ Deno.test(
   async () => {
     for (const [architecture, variable] of Object.entries(given)) {
       const executable = join(folder, `rds-csi-${version}-linux-${architecture}`);
-      const headers = (await run("readelf", ["--file-header", executable])).stdout;
+      const headers = await hostOutput("readelf", ["--file-header", executable]);
       const [start, size, count] = ["Start of section", "Size of section", "Number of section"].map((name) =>
         Number(new RegExp(`${name} headers: *(\\d+)`).exec(headers)?.[1])
       ) as [number, number, number];
@@ -123,11 +124,12 @@ Deno.test({
     const elsewhere = join(scratch, "deeper/than/before");
     await Deno.mkdir(elsewhere, { recursive: true });
     const copy = 'tar -C "$1" --exclude=./dist --exclude=./.tools --exclude=./tmp -c . | tar -C "$2" -x';
-    await run("/bin/bash", ["-o", "pipefail", "-c", copy, "bash", projectRoot, elsewhere]);
+    await hostOutput("/bin/bash", ["-o", "pipefail", "-c", copy, "bash", projectRoot, elsewhere]);
     await Deno.symlink(join(projectRoot, ".tools"), join(elsewhere, ".tools"));
     const key = join(scratch, "key");
-    await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", key]);
-    await run("make", ["release"], elsewhere, { ALLOW_DIRTY: "1", RELEASE_SIGNING_KEY: key });
+    await hostOutput("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", key]);
+    const env = { ALLOW_DIRTY: "1", RELEASE_SIGNING_KEY: key };
+    await hostOutput("make", ["release"], { cwd: elsewhere, env, limitMs });
     const sums = (at: string) => Deno.readTextFile(join(at, "SHA256SUMS"));
     assert.equal(await sums(join(elsewhere, "dist/release")), await sums(folder));
     await assertSigned(join(elsewhere, "dist/release"), key);
@@ -153,12 +155,11 @@ Deno.test({
     // The emulator lacks kernel requests of the node's half, so the executable runs without root.
     const user = ["--reuid", "65532", "--regid", "65532", "--clear-groups"];
     const emulated = (...args: string[]) =>
-      run("setpriv", [...user, emulator, "-L", scratch, executable, ...args]);
-    const { stdout } = await emulated("version", "--json");
-    const facts = JSON.parse(stdout) as Readonly<Record<string, string>>;
+      hostOutput("setpriv", [...user, emulator, "-L", scratch, executable, ...args], { cwd: "/", limitMs });
+    const facts = JSON.parse(await emulated("version", "--json")) as Readonly<Record<string, string>>;
     assert.equal(facts["target"], "aarch64-unknown-linux-gnu");
     assert.equal(facts["version"], version);
-    assert.match((await emulated("demo")).stdout, /^demo: ok$/m);
+    assert.match(await emulated("demo"), /^demo: ok$/m);
   } finally {
     await Deno.remove(scratch, { recursive: true });
   }
@@ -169,7 +170,7 @@ async function assertSigned(folder: string, key: string): Promise<void> {
   const signers = `${key}.signers`;
   await Deno.writeTextFile(signers, `releaser ${await Deno.readTextFile(`${key}.pub`)}`);
   const verify = (file: string) =>
-    run(
+    hostOutput(
       "sh",
       ["-c", 'ssh-keygen -Y verify -f "$1" -I releaser -n rds-csi-release -s "$2" <"$3"', "sh"].concat(
         [signers, join(folder, "SHA256SUMS.sig"), file],
@@ -189,29 +190,6 @@ interface Bill {
     readonly properties?: readonly { readonly name: string; readonly value: string }[];
     readonly hashes?: readonly { readonly content: string }[];
   }[];
-}
-
-async function run(program: string, args: readonly string[], cwd = "/", env: Record<string, string> = {}) {
-  const { code, stdout, stderr } = await new Deno.Command(program, {
-    args: [...args],
-    cwd,
-    env,
-    stdin: "null",
-    signal: AbortSignal.timeout(limitMs),
-  }).output();
-  const decoder = new TextDecoder();
-  assert.equal(code, 0, `${program} ${args.join(" ")}:\n${decoder.decode(stdout)}${decoder.decode(stderr)}`);
-  return { stdout: decoder.decode(stdout) };
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 function warn(text: string): void {

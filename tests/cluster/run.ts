@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { complain, print } from "../../tools/print.ts";
-import { findProgram, goIsHere, isFile } from "../guest/kit/host_command.ts";
+import { findProgram, goIsHere, isFile, isThere } from "../../tools/host_command.ts";
 import { binary } from "../support/parts.ts";
 import { main } from "../support/suites.ts";
 import { Bench } from "./kit/bench.ts";
@@ -88,16 +88,6 @@ function hindrance(): string | undefined {
     return `a cluster needs packages that are not installed: ${[...new Set(missing)].join(" ")}`;
   }
   return goIsHere() ? undefined : "Go, which builds the cluster's programs, is not here";
-}
-
-function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 if (import.meta.main) {

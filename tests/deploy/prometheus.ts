@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { findProgram } from "../guest/kit/host_command.ts";
+import { findProgram } from "../../tools/host_command.ts";
 import { freePort } from "../support/parts.ts";
 import { eventually } from "../support/eventually.ts";
 

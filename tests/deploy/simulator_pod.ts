@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { hostOutput } from "../../tools/host_command.ts";
 import { findHelm, renderings, renderingText } from "../../tools/deploy/helm.ts";
 import { blocksOf, readPage } from "../docs/pages.ts";
 import { type Container, driverOf, only, parseObjects, type Workload } from "./objects.ts";
@@ -60,8 +61,7 @@ export async function makeGuideSecret(folder: string): Promise<void> {
   await Deno.mkdir(folder);
   const keys = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
-    const { success, stderr } = await new Deno.Command("sh", { args: ["-ec", making], cwd: keys }).output();
-    assert(success, new TextDecoder().decode(stderr));
+    await hostOutput("sh", ["-ec", making], { cwd: keys });
     for (const [, name, file] of entries) await Deno.copyFile(join(keys, file!), join(folder, name!));
   } finally {
     await Deno.remove(keys, { recursive: true });

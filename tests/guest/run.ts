@@ -6,7 +6,7 @@ import { buildSuite } from "../sanity/suite.ts";
 import { archivePath } from "../image/release_files.ts";
 import { binary, projectRoot } from "../support/parts.ts";
 import { main } from "../support/suites.ts";
-import { goIsHere, isFile } from "./kit/host_command.ts";
+import { goIsHere, isFile } from "../../tools/host_command.ts";
 import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
 import { Bench, type Suite } from "./kit/suite.ts";

@@ -3,11 +3,11 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Descriptor } from "../../tools/image/oci.ts";
-import { hostOutput } from "../guest/kit/host_command.ts";
+import { hostOutput, isThere } from "../../tools/host_command.ts";
 import { archivePath } from "./release_files.ts";
 
 /** Whether `make release` or `make image` has made the archives. */
-export const isImageMade = exists(archivePath("amd64")) && exists(archivePath("arm64"));
+export const isImageMade = isThere(archivePath("amd64")) && isThere(archivePath("arm64"));
 if (!isImageMade) ignoredBecause("the tests of the image need one: make release");
 
 /** Prints why tests are ignored, as `make test` lists it. */
@@ -86,15 +86,5 @@ export async function withScratch(use: (folder: string) => Promise<void>): Promi
     await use(folder);
   } finally {
     await Deno.remove(folder, { recursive: true });
-  }
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
   }
 }

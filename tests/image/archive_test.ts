@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import { allTools, systemToolPaths } from "../../src/host/tools.ts";
 import { version } from "../../src/cli/build_version.ts";
 import { architectures, makeImageRoot, readPins } from "../../tools/image/root.ts";
-import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
+import { findProgram, hostOutput, isFile } from "../../tools/host_command.ts";
 import { projectRoot } from "../support/parts.ts";
 import {
   blobPathOf,
@@ -173,15 +173,8 @@ Deno.test(
 );
 
 function findTool(root: string, paths: readonly string[]): string {
-  const found = paths.find((path) => {
-    try {
-      return Deno.statSync(join(root, path)).isFile;
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return false;
-      throw error;
-    }
-  });
-  return found ?? assert.fail(`none of ${paths.join(", ")} is in the image`);
+  return paths.find((path) => isFile(join(root, path))) ??
+    assert.fail(`none of ${paths.join(", ")} is in the image`);
 }
 
 /** Returns libraries that a program needs, directly or indirectly, and that are not where the loader searches. */
@@ -199,19 +192,10 @@ async function missingLibraries(root: string, program: string, machine: string):
     for (const [, name] of text.matchAll(/\(NEEDED\).*\[(.*)\]/g)) {
       if (seen.has(name!)) continue;
       seen.add(name!);
-      const found = folders.map((folder) => join(folder, name!)).find((path) => isThere(path));
+      const found = folders.map((folder) => join(folder, name!)).find((path) => isFile(path));
       if (found === undefined) missing.push(name!);
       else waiting.push(found);
     }
   }
   return missing;
-}
-
-function isThere(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { cacheFolder } from "../../tools/image/root.ts";
-import { hostOutput } from "../guest/kit/host_command.ts";
+import { hostOutput, isFolder } from "../../tools/host_command.ts";
 import { DebianArchive, release } from "../support/debian_archive.ts";
 
 /** The environment in which skopeo and buildah use a registry without TLS. */
@@ -76,7 +76,7 @@ export async function importBase(run: (...command: string[]) => Promise<string>)
 async function ensureBase(): Promise<string> {
   const digest = createHash("sha256").update([...basePackages, ...unread].join()).digest("hex").slice(0, 16);
   const folder = join(cacheFolder(), `image-base-${digest}`);
-  if (findBase(folder)) return folder;
+  if (isFolder(folder)) return folder;
   await Deno.mkdir(cacheFolder(), { recursive: true });
   const scratch = await Deno.makeTempDir({ dir: cacheFolder(), prefix: "image-base-" });
   try {
@@ -97,13 +97,4 @@ async function ensureBase(): Promise<string> {
     await Deno.remove(scratch, { recursive: true });
   }
   return folder;
-}
-
-function findBase(folder: string): boolean {
-  try {
-    return Deno.statSync(folder).isDirectory;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { findProgram } from "../guest/kit/host_command.ts";
+import { findProgram } from "../../tools/host_command.ts";
 import { freePort, projectRoot } from "../support/parts.ts";
 import { ignoredBecause, withScratch } from "./archive.ts";
 import { insecureRegistries } from "./builder.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { version } from "../../src/cli/build_version.ts";
 import { architectures } from "../../tools/image/root.ts";
 import { blocksOf, readPage } from "../docs/pages.ts";
-import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
+import { findProgram, hostOutput } from "../../tools/host_command.ts";
 import { isLong } from "../support/long.ts";
 import { projectRoot } from "../support/parts.ts";
 import { filesBelow, ignoredBecause, isImageMade, unpackArchive, withScratch } from "./archive.ts";

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { hostOutput } from "../guest/kit/host_command.ts";
+import { hostOutput, isThere } from "../../tools/host_command.ts";
 import { downloadPackages } from "../support/debian_archive.ts";
 import { cacheFolder } from "../../tools/image/root.ts";
 
@@ -78,15 +78,5 @@ async function until(answers: () => Promise<unknown>): Promise<void> {
       if (performance.now() > end) throw error;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
-  }
-}
-
-function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { version } from "../../src/cli/build_version.ts";
-import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
+import { findProgram, hostOutput } from "../../tools/host_command.ts";
 import { ignoredBecause, type ImageConfig, isImageMade, unpackArchive, withScratch } from "./archive.ts";
 import { engineOutput, withDaemon } from "./engines.ts";
 import { archivePath } from "./release_files.ts";

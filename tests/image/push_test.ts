@@ -4,7 +4,7 @@ import { version } from "../../src/cli/build_version.ts";
 import { findHelm } from "../../tools/deploy/helm.ts";
 import { architectures } from "../../tools/image/root.ts";
 import { blocksOf, readPage } from "../docs/pages.ts";
-import { findProgram, hostOutput } from "../guest/kit/host_command.ts";
+import { findProgram, hostOutput } from "../../tools/host_command.ts";
 import { freePort, projectRoot } from "../support/parts.ts";
 import { ignoredBecause, isImageMade, unpackArchive, withScratch } from "./archive.ts";
 import { insecureRegistries, vfsStorage } from "./builder.ts";

@@ -17,6 +17,7 @@ import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Connector } from "../../src/volume/ports/node_ports.ts";
 import { RecordedEvents } from "../fakes/node_events.ts";
+import { hostOutput, isThere } from "../../tools/host_command.ts";
 
 /** NQN prefix of every volume of these tests. */
 export const nqnPrefix = "nqn.2000-02.com.mikrotik";
@@ -235,20 +236,10 @@ function say(line: string): void {
 
 function whatIsMissing(): string | undefined {
   if (Deno.uid() !== 0) return "they mount, which needs root";
-  if (!exists("/dev/loop-control")) return "they need loop devices (/dev/loop-control)";
+  if (!isThere("/dev/loop-control")) return "they need loop devices (/dev/loop-control)";
   const tools = ["/usr/sbin/mkfs.ext4", "/usr/sbin/mkfs.xfs", "/usr/sbin/losetup", "/usr/sbin/blkid"];
-  const tool = tools.find((path) => !exists(path));
+  const tool = tools.find((path) => !isThere(path));
   return tool === undefined ? undefined : `${tool} is not installed`;
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 /**
@@ -323,10 +314,7 @@ async function tryRun(command: string, ...args: string[]): Promise<void> {
 
 /** Runs a command of this machine and returns what it printed; a failure throws. */
 export async function run(command: string, ...args: string[]): Promise<string> {
-  const result = await new Deno.Command(command, { args, stdin: "null" }).output();
-  const text = new TextDecoder().decode(result.stdout);
-  if (result.success) return text;
-  throw new Error(`${command} ${args.join(" ")}: ${new TextDecoder().decode(result.stderr)}`);
+  return await hostOutput(command, args);
 }
 
 /** What tells whether a file or device has changed: a CRC, as a digest of 320 MiB takes a second. */

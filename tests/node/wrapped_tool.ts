@@ -1,4 +1,5 @@
 import { systemToolPaths, type ToolName, type ToolPaths } from "../../src/host/tools.ts";
+import { isThere } from "../../tools/host_command.ts";
 
 /**
  * A tool of this machine wrapped by the lines of a shell script, in which `$tool` is the real one and `$times` counts
@@ -24,14 +25,4 @@ export function wrappedTool(folder: string, name: ToolName, lines: string): Part
 export function runsOf(folder: string, name: ToolName): number {
   const path = `${folder}/${name}.runs`;
   return isThere(path) ? Deno.readTextFileSync(path).split("\n").length - 1 : 0;
-}
-
-function isThere(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }

@@ -16,6 +16,7 @@ import {
   type SuiteResult,
   type SuiteTest,
 } from "./suite.ts";
+import { isFile } from "../../tools/host_command.ts";
 
 const TOOLS = fileURLToPath(new URL("../../.tools", import.meta.url));
 
@@ -35,7 +36,7 @@ interface Tally {
 /** Returns why it cannot run here; undefined when it can. */
 async function hindrance(subject: Subject): Promise<string | undefined> {
   if (Deno.uid() !== 0) return "mounting needs root";
-  if (subject === "binary" && !await isFile(binary)) return "dist/rds-csi is not built; make build";
+  if (subject === "binary" && !isFile(binary)) return "dist/rds-csi is not built; make build";
   const { success } = await new Deno.Command("sh", { args: ["-c", "command -v go"], stdout: "null" })
     .output();
   return success ? undefined : "Go, which builds csi-sanity, is not here";
@@ -141,15 +142,6 @@ async function main(args: readonly string[]): Promise<number> {
     Deno.addSignalListener(signal, () => stop.abort(new Error(`stopped by ${signal}`)));
   }
   return await runAll(subject, stop.signal) ? 0 : 1;
-}
-
-async function isFile(path: string): Promise<boolean> {
-  try {
-    return (await Deno.stat(path)).isFile;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 Deno.exit(await main(Deno.args));

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { parseJunit } from "../../tools/junit.ts";
+import { hostOutput, isThere } from "../../tools/host_command.ts";
 
 /** The only version that knows the capabilities of CSI 1.13. */
 const MODULE = "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity";
@@ -54,16 +55,11 @@ export interface SuiteResult {
 export async function buildSuite(folder: string): Promise<string> {
   const target = join(folder, `csi-sanity-${VERSION}`);
   const program = join(target, "csi-sanity");
-  if (await exists(program)) return program;
+  if (isThere(program)) return program;
   await Deno.mkdir(target, { recursive: true });
-  const { success, stderr } = await new Deno.Command("go", {
-    args: ["install", `${MODULE}@${VERSION}`],
-    // Static, so that it also runs in a guest.
-    env: { GOBIN: target, GOFLAGS: "-mod=mod", CGO_ENABLED: "0" },
-    stdin: "null",
-    signal: AbortSignal.timeout(BUILD_LIMIT_MS),
-  }).output();
-  if (!success) throw new Error(`Cannot build csi-sanity: ${new TextDecoder().decode(stderr)}`);
+  // Static, so that it also runs in a guest.
+  const env = { GOBIN: target, GOFLAGS: "-mod=mod", CGO_ENABLED: "0" };
+  await hostOutput("go", ["install", `${MODULE}@${VERSION}`], { env, limitMs: BUILD_LIMIT_MS });
   return program;
 }
 
@@ -110,7 +106,7 @@ export async function runSuite(
   const output = decoder.decode(stdout) + decoder.decode(stderr);
   return {
     ok: success,
-    tests: await exists(report) ? readReport(await Deno.readTextFile(report)) : [],
+    tests: isThere(report) ? readReport(await Deno.readTextFile(report)) : [],
     output,
   };
 }
@@ -124,14 +120,4 @@ export function readReport(xml: string): SuiteTest[] {
     outcome: one.outcome,
     reason: one.message.replace(/^skipped - /, ""),
   }));
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await Deno.lstat(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }

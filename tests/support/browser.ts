@@ -1,16 +1,10 @@
 import { Buffer } from "node:buffer";
 import { PNG } from "pngjs";
+import { isFile } from "../../tools/host_command.ts";
 import { isLong } from "./long.ts";
 
 /** A browser without a screen, from Debian's package chromium; undefined when it is not installed. */
-export const browserPath = ["/usr/bin/chromium"].find((path) => {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
-});
+export const browserPath = ["/usr/bin/chromium"].find(isFile);
 
 if (isLong && browserPath === undefined) {
   const note = "ignored: the status page is not looked at, as there is no /usr/bin/chromium\n";

@@ -1,3 +1,4 @@
+import { hostOutput, isThere } from "../../tools/host_command.ts";
 // A real Btrfs for tests, on its own loop device; not a part of the simulator itself.
 
 /** Why no Btrfs can be made and mounted here; undefined when one can. */
@@ -28,9 +29,7 @@ export function btrfsTest(name: string, use: (folder: string) => Promise<void>):
 
 /** Runs a command of this machine and returns what it printed; a failure throws. */
 export async function run(command: string, ...args: string[]): Promise<string> {
-  const result = await new Deno.Command(command, { args, stdin: "null" }).output();
-  if (result.success) return new TextDecoder().decode(result.stdout).trim();
-  throw new Error(`${command} ${args.join(" ")}: ${new TextDecoder().decode(result.stderr)}`);
+  return (await hostOutput(command, args)).trim();
 }
 
 async function cleanUp(scratch: string, folder: string): Promise<void> {
@@ -45,20 +44,10 @@ async function cleanUp(scratch: string, folder: string): Promise<void> {
 
 function whatIsMissing(): string | undefined {
   if (Deno.uid() !== 0) return "they mount a Btrfs, which needs root";
-  if (!exists("/dev/loop-control")) return "they need loop devices (/dev/loop-control)";
-  if (!exists("/usr/sbin/mkfs.btrfs")) return "mkfs.btrfs is not installed (package btrfs-progs)";
+  if (!isThere("/dev/loop-control")) return "they need loop devices (/dev/loop-control)";
+  if (!isThere("/usr/sbin/mkfs.btrfs")) return "mkfs.btrfs is not installed (package btrfs-progs)";
   if (!/\tbtrfs$/m.test(Deno.readTextFileSync("/proc/filesystems"))) return "the kernel has no Btrfs";
   return undefined;
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.statSync(path);
-    return true;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 function say(line: string): void {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { hostOutput } from "../guest/kit/host_command.ts";
+import { hostOutput } from "../../tools/host_command.ts";
 
 /** The keys that sign Debian's archive. */
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import * as oci from "./oci.ts";
-import { run } from "./run.ts";
+import { hostOutput } from "../host_command.ts";
 
 /** The parts of an image. */
 export interface ImageParts extends oci.ImageFacts {
@@ -29,7 +29,7 @@ export async function writeArchive(parts: ImageParts, out: string, scratch: stri
     const tar = join(scratch, "layer.tar");
     await packFolder(folder, tar, parts.seconds);
     const diffId = await oci.sha256(await Deno.readFile(tar));
-    await run("gzip", ["--no-name", tar]);
+    await hostOutput("gzip", ["--no-name", tar]);
     const descriptor = await add(await oci.blobOf(await Deno.readFile(`${tar}.gz`)));
     await Deno.remove(`${tar}.gz`);
     layers.push({ what, diffId, descriptor });
@@ -50,7 +50,7 @@ export async function writeArchive(parts: ImageParts, out: string, scratch: stri
 /** Packs the same bytes each time: in order of names, owned by root, with the time of the commit. */
 async function packFolder(folder: string, out: string, seconds: number): Promise<void> {
   const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).toSorted();
-  await run("tar", [
+  await hostOutput("tar", [
     ...["--create", `--file=${out}`, "--format=gnu", "--sort=name", `--mtime=@${seconds}`],
     ...["--owner=0", "--group=0", "--numeric-owner", `--directory=${folder}`, "--", ...names],
   ]);

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { complain, print } from "../print.ts";
 import { imagesIn, withDigests } from "./chart_images.ts";
 import { sha256 } from "./oci.ts";
-import { runForBytes } from "./run.ts";
+import { hostBytes } from "../host_command.ts";
 
 const FILES = ["chart/values.yaml", "image/Dockerfile"].map((path) =>
   fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url))
@@ -13,7 +13,7 @@ const FILES = ["chart/values.yaml", "image/Dockerfile"].map((path) =>
 
 /** The digest of what a kubelet would get: of the list of an image's platforms, where there is one. */
 async function ask(name: string): Promise<string> {
-  return await sha256(await runForBytes("skopeo", ["inspect", "--raw", `docker://${name}`]));
+  return await sha256(await hostBytes("skopeo", ["inspect", "--raw", `docker://${name}`]));
 }
 
 async function main(files: readonly string[]): Promise<number> {

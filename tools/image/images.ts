@@ -7,7 +7,7 @@ import type { Released } from "../release/sbom.ts";
 import { writeArchive } from "./archive.ts";
 import { imageBill } from "./bill.ts";
 import { type Architecture, architectures, ensureImageRoot } from "./root.ts";
-import { run } from "./run.ts";
+import { hostOutput } from "../host_command.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -61,5 +61,5 @@ export async function layOutFiles(
     await imageBill(released, architecture, root),
   );
   // With any umask.
-  await run("chmod", ["-R", "u=rwX,go=rX", folder]);
+  await hostOutput("chmod", ["-R", "u=rwX,go=rX", folder]);
 }

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { run } from "./run.ts";
+import { hostOutput, isThere } from "../host_command.ts";
 
 const FOLDER = fileURLToPath(new URL("../../deploy/image", import.meta.url));
 
@@ -53,7 +53,12 @@ export function readPins(): readonly Pin[] {
  */
 export async function makeImageRoot(architecture: Architecture, root: string): Promise<void> {
   const lock = join(FOLDER, "packages.lock");
-  await run(join(FOLDER, "make-root.sh"), [architecture, lock, root, join(cacheFolder(), "image-packages")]);
+  await hostOutput(join(FOLDER, "make-root.sh"), [
+    architecture,
+    lock,
+    root,
+    join(cacheFolder(), "image-packages"),
+  ]);
 }
 
 /**
@@ -126,13 +131,4 @@ function treeDigest(root: string): string {
 export function cacheFolder(): string {
   const home = Deno.env.get("XDG_CACHE_HOME") || join(Deno.env.get("HOME") ?? "/root", ".cache");
   return join(home, "rds-csi");
-}
-
-function isThere(path: string): boolean {
-  try {
-    return Deno.statSync(path) !== undefined;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }

@@ -1,9 +1,7 @@
 import { fileURLToPath } from "node:url";
+import { hostOutput } from "../host_command.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-
-/** How long packing may take. */
-const LIMIT_MS = 60_000;
 
 /**
  * Packs the chart as `helm package` does, but with the same bytes each time: Helm records the time.
@@ -19,11 +17,6 @@ export async function packChart(file: string, seconds: number, url = ""): Promis
     'printf %s "$3" >>"$folder/rds-csi/Chart.yaml"; ' +
     'tar --create --sort=name --mtime="@$2" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX ' +
     '--directory="$folder" rds-csi | gzip --no-name --best >"$1"';
-  const { success, stderr } = await new Deno.Command("/bin/bash", {
-    args: ["-eo", "pipefail", "-c", script, "bash", file, String(seconds), about],
-    cwd: ROOT,
-    stdin: "null",
-    signal: AbortSignal.timeout(LIMIT_MS),
-  }).output();
-  if (!success) throw new Error(`The chart cannot be packed: ${new TextDecoder().decode(stderr)}`);
+  const words = ["-eo", "pipefail", "-c", script, "bash", file, String(seconds), about];
+  await hostOutput("/bin/bash", words, { cwd: ROOT });
 }

@@ -17,6 +17,7 @@ import { layOutFiles, type LicensedRelease, writeImages } from "../image/images.
 import { complain, print } from "../print.ts";
 import { packChart } from "./chart.ts";
 import { type Licensed, noticesOf, packagesIn, readLicense } from "./licenses.ts";
+import { hostOutput } from "../host_command.ts";
 import { runtimeDigest } from "./runtime.ts";
 import { billOfMaterials, chartBill, type Lock, type Released, unverified } from "./sbom.ts";
 
@@ -24,9 +25,6 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The signature's purpose, so that it is valid for nothing else. */
 const SIGNED_AS = "rds-csi-release";
-
-/** How long a step may take. */
-const LIMIT_MS = 60_000;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -114,14 +112,16 @@ async function insidePackages(): Promise<Licensed[]> {
 }
 
 async function packageFolders(): Promise<Map<string, string>> {
-  const { npmPackages } = JSON.parse(await outputOf(Deno.execPath(), ["info", "--json", "src/main.ts"])) as {
+  const { npmPackages } = JSON.parse(
+    await hostOutput(Deno.execPath(), ["info", "--json", "src/main.ts"], { cwd: ROOT }),
+  ) as {
     npmPackages: Readonly<Record<string, { name: string; version: string; localPath: string }>>;
   };
   return new Map(Object.values(npmPackages).map((one) => [`${one.name}@${one.version}`, one.localPath]));
 }
 
 async function compilingDeno(): Promise<string> {
-  const text = await outputOf(Deno.env.get("DENO_COMPILE") || Deno.execPath(), ["--version"]);
+  const text = await hostOutput(Deno.env.get("DENO_COMPILE") || Deno.execPath(), ["--version"]);
   const found = /^deno (\S+)/.exec(text)?.[1];
   if (found === undefined) throw new Error(`The compiling Deno does not say its version: ${text}`);
   return found;
@@ -141,7 +141,7 @@ async function writeSums(folder: string): Promise<void> {
 async function signSums(folder: string, key: string | undefined): Promise<void> {
   if (key) {
     const sums = join(folder, "SHA256SUMS");
-    await outputOf("ssh-keygen", ["-Y", "sign", "-q", "-f", resolve(key), "-n", SIGNED_AS, sums]);
+    await hostOutput("ssh-keygen", ["-Y", "sign", "-q", "-f", resolve(key), "-n", SIGNED_AS, sums]);
     return;
   }
   const text = "This release is not signed: RELEASE_SIGNING_KEY was not set when it was made.\n";
@@ -158,17 +158,6 @@ async function report(folder: string): Promise<void> {
 
 async function namesIn(folder: string): Promise<string[]> {
   return (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).toSorted();
-}
-
-async function outputOf(program: string, args: readonly string[]): Promise<string> {
-  const { success, stdout, stderr } = await new Deno.Command(program, {
-    args: [...args],
-    cwd: ROOT,
-    stdin: "null",
-    signal: AbortSignal.timeout(LIMIT_MS),
-  }).output();
-  if (!success) throw new Error(`${program} failed: ${new TextDecoder().decode(stderr)}`);
-  return new TextDecoder().decode(stdout);
 }
 
 function ignoreMissing(error: unknown): void {

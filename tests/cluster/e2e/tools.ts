@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findProgram, hostOutput, isFile } from "../../guest/kit/host_command.ts";
+import { findProgram, hostOutput, isFile } from "../../../tools/host_command.ts";
 import { e2eBuildFolder, goBuild, linkerFlags, toolsFolder } from "../kit/go_build.ts";
 import { type ImageContent, packImage } from "../kit/image.ts";
 

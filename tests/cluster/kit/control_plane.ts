@@ -5,7 +5,7 @@ import { writeAuditPolicy } from "./audit_log.ts";
 import { Daemon } from "./daemon.ts";
 import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
-import { hostOutput } from "../../guest/kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 
 /** How long it may take until the API server serves, in seconds: 8 on an idle machine. */
 const startSeconds = 120;

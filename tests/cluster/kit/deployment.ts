@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { hostOutput } from "../../guest/kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import type { Binding, KubernetesObject, Rule } from "../../deploy/objects.ts";
 import type { Chart } from "./chart.ts";
 import type { ControlPlane } from "./control_plane.ts";

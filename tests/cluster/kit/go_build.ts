@@ -1,4 +1,4 @@
-import { hostOutput } from "../../guest/kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,15 +20,8 @@ export async function goOutput(module: string, args: readonly string[]): Promise
 
 /** Runs a `go` build with low priority; throws with its complaints. */
 export async function goBuild(module: string, args: readonly string[], signal?: AbortSignal): Promise<void> {
-  const limits = [AbortSignal.timeout(buildMs), ...signal === undefined ? [] : [signal]];
-  const { success, stderr } = await new Deno.Command("nice", {
-    args: ["-n", "10", "go", ...args],
-    cwd: module,
-    env: environment,
-    stdin: "null",
-    signal: AbortSignal.any(limits),
-  }).output();
-  if (!success) throw new Error(`Cannot build the cluster's tools: ${new TextDecoder().decode(stderr)}`);
+  const options = { cwd: module, env: environment, limitMs: buildMs, ...signal && { signal } };
+  await hostOutput("nice", ["-n", "10", "go", ...args], options);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
-import { findProgram, hostOutput } from "../../guest/kit/host_command.ts";
+import { findProgram, hostOutput } from "../../../tools/host_command.ts";
 
 /** The name of the only image; pods use it with `imagePullPolicy: Never`. */
 export const imageName = "rds-csi.test/busybox:1";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { isFile } from "../../guest/kit/host_command.ts";
+import { isFile } from "../../../tools/host_command.ts";
 
 /** The settings that a kubelet changes for the whole machine. */
 const names = [

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { hostOutput } from "../../guest/kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import { freePort, type Part, startPart, type Subject } from "../../support/parts.ts";
 
 /** The router's user and password. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
+import { hostOutput, isFile } from "../../../tools/host_command.ts";
 import { findHelm } from "../../../tools/deploy/helm.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
 import { projectRoot } from "../../support/parts.ts";

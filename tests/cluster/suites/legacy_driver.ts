@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { releaseCommand } from "../../../src/cli/release.ts";
-import { hostOutput } from "../../guest/kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import type { KubeObject } from "../kit/api.ts";
 import { allShown, exportsOf, shownOn } from "../kit/attachments.ts";
 import type { Bench, Suite } from "../kit/bench.ts";

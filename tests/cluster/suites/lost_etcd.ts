@@ -10,7 +10,7 @@ import { parseObjects } from "../../deploy/objects.ts";
 import { blocksOf, readPage } from "../../docs/pages.ts";
 import { fakeCommandIo } from "../../fakes/command_io.ts";
 import { FakeKubeApi } from "../../fakes/kube_api.ts";
-import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
+import { hostOutput, isFile } from "../../../tools/host_command.ts";
 import { createRequest, publishRequest } from "../../support/controller_calls.ts";
 import { binary, type Part, startPart } from "../../support/parts.ts";
 import type { Bench, Suite } from "../kit/bench.ts";

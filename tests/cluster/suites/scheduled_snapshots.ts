@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { dirname } from "node:path";
-import { hostOutput } from "../../guest/kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import { example, exampleFile, type Run, runExample } from "../../deploy/scheduled_snapshots.ts";
 import { parseObjects, readDeployFile } from "../../deploy/objects.ts";
 import type { Bench, Suite } from "../kit/bench.ts";

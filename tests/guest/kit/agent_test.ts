@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.ts";
-import { findProgram } from "./host_command.ts";
+import { findProgram } from "../../../tools/host_command.ts";
 
 const agent = fileURLToPath(new URL("../image/agent", import.meta.url));
 const lacking = ["socat", "busybox"].filter((name) => findProgram(name) === undefined);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { cpioArchive, type CpioEntry } from "./cpio.ts";
-import { findProgram } from "./host_command.ts";
+import { findProgram } from "../../../tools/host_command.ts";
 
 const cpio = findProgram("cpio") ?? findProgram("busybox");
 if (cpio === undefined) Deno.stderr.writeSync(new TextEncoder().encode("ignored: cpio is not installed\n"));

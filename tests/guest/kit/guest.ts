@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.ts";
 import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./emulator.ts";
 import { guestImage } from "./image.ts";
-import { hostOutput } from "./host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import { type KernelName, usualKernel } from "./kernel.ts";
 import { freePort } from "../../support/parts.ts";
 

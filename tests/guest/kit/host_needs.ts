@@ -1,4 +1,4 @@
-import { findProgram } from "./host_command.ts";
+import { findProgram } from "../../../tools/host_command.ts";
 
 /** A program and its Debian package. */
 type Need = readonly [program: string, debianPackage: string];

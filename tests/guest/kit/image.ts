@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { allToolPaths } from "../../../src/host/tools.ts";
 import { cpioArchive, type CpioEntry } from "./cpio.ts";
-import { findProgram, hostOutput, isFile } from "./host_command.ts";
+import { findProgram, hostOutput, isFile } from "../../../tools/host_command.ts";
 import { guestPrograms } from "./host_needs.ts";
 import { type UnpackedKernel, unpackKernel } from "./kernel.ts";
 import { downloadKernel, type KernelName } from "./kernel.ts";

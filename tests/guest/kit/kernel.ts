@@ -1,5 +1,5 @@
 import { basename, join } from "node:path";
-import { hostBytes, hostOutput } from "./host_command.ts";
+import { hostBytes, hostOutput, isFolder } from "../../../tools/host_command.ts";
 import { DebianArchive, release } from "../../support/debian_archive.ts";
 
 /** The unpacked content of a kernel package. */
@@ -32,7 +32,7 @@ export async function unpackKernel(
     ...["sh", file, root],
   ]);
   // The package may contain /lib/modules below usr, if /lib is a link in the distribution.
-  const lib = await isFolder(join(root, "lib/modules")) ? root : join(root, "usr");
+  const lib = isFolder(join(root, "lib/modules")) ? root : join(root, "usr");
   const version = [...Deno.readDirSync(join(lib, "lib/modules"))][0]?.name;
   if (version === undefined) {
     throw new Error(`Cannot unpack a kernel because it has no modules: file=${basename(file)}`);
@@ -95,15 +95,6 @@ async function collect(folder: string, lib: string, version: string, paths: read
     if (isFile && name.startsWith("modules.")) indexes.set(name, await Deno.readFile(join(location, name)));
   }
   return { modules, indexes };
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  try {
-    return (await Deno.stat(path)).isDirectory;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
-    throw error;
-  }
 }
 
 /** The kernel of a guest: Debian 12's own, or the newer one from its backports. */

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { hostOutput } from "./host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 
 /**
  * Makes an ext4 image with programs, which any number of guests may use at once: programs run much faster from it than

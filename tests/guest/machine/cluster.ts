@@ -8,7 +8,7 @@ import { startSnapshotController } from "../../cluster/kit/sidecars.ts";
 import { ensureTools, olderTools, type Tools } from "../../cluster/kit/tools.ts";
 import { archivePath } from "../../image/release_files.ts";
 import type { Guest } from "../kit/guest.ts";
-import { hostOutput } from "../kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import type { Bench } from "../kit/suite.ts";
 import { kubeletPort } from "./kubelet.ts";
 import { KubeletTunnel } from "./kubelet_tunnel.ts";

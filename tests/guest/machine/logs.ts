@@ -1,4 +1,4 @@
-import { hostOutput } from "../kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import type { Bench } from "../kit/suite.ts";
 import type { MachineCluster } from "./cluster.ts";
 

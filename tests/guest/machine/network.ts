@@ -1,5 +1,5 @@
 import type { Guest } from "../kit/guest.ts";
-import { hostOutput } from "../kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import { podNetwork } from "./runtime.ts";
 
 /** The guest's address in its emulator's network, and the host's there. */

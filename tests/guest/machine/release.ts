@@ -6,7 +6,7 @@ import type { KubeObject } from "../../cluster/kit/api.ts";
 import { type Event, type Lease, paths } from "../../cluster/kit/objects.ts";
 import { until } from "../../cluster/kit/waiting.ts";
 import { projectRoot } from "../../support/parts.ts";
-import { hostOutput } from "../kit/host_command.ts";
+import { hostOutput } from "../../../tools/host_command.ts";
 import { valuesWithoutDigests } from "./images.ts";
 import type { MachineCluster } from "./cluster.ts";
 import { answers } from "./router.ts";

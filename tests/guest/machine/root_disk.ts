@@ -5,7 +5,7 @@ import { toolsFolder } from "../../cluster/kit/go_build.ts";
 import type { Tools } from "../../cluster/kit/tools.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
 import { Guest } from "../kit/guest.ts";
-import { hostOutput, isFile } from "../kit/host_command.ts";
+import { hostOutput, isFile } from "../../../tools/host_command.ts";
 import { guestImage } from "../kit/image.ts";
 import { makeToolsDisk } from "../kit/tools_disk.ts";
 import { packImages } from "./images.ts";

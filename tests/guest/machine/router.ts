@@ -3,7 +3,7 @@ import { Router as HostRouter, type RouterDoor } from "../../cluster/kit/router.
 import { binary, freePort } from "../../support/parts.ts";
 import { controlPort, type Router as GuestRouter, sshPort, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
-import { hostOutput, isFile } from "../kit/host_command.ts";
+import { hostOutput, isFile } from "../../../tools/host_command.ts";
 import { serveNfs } from "../kit/nfs_server.ts";
 import type { Bench } from "../kit/suite.ts";
 import { hostAddress } from "./network.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { parseObjects } from "../../../deploy/objects.ts";
 import type { Block } from "../../../docs/pages.ts";
-import { hostOutput, isFile } from "../../../guest/kit/host_command.ts";
+import { hostOutput, isFile } from "../../../../tools/host_command.ts";
 import { binary, programOf, projectRoot } from "../../../support/parts.ts";
 import type { Bench } from "../../kit/bench.ts";
 import { Chart, type ChartOptions } from "../../kit/chart.ts";

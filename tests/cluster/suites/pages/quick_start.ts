@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { type Block, blocksOf, readPage } from "../../../docs/pages.ts";
-import { hostOutput } from "../../../guest/kit/host_command.ts";
+import { hostOutput } from "../../../../tools/host_command.ts";
 import { paths } from "../../kit/objects.ts";
 import type { Router, RouterDoor } from "../../kit/router.ts";
 import { Workload, type WorkloadCluster } from "../../kit/workload.ts";

@@ -1,5 +1,5 @@
-/** How long a program of the host may take, in milliseconds; a download is the slowest. */
-const limitMs = 5 * 60_000;
+/** How long a program of the host may take by default, in milliseconds; a download is the slowest. */
+const usualLimitMs = 5 * 60_000;
 
 /** How {@linkcode hostOutput} runs a program. */
 export interface HostCommand {
@@ -7,15 +7,21 @@ export interface HostCommand {
   readonly env?: Record<string, string>;
   readonly input?: Uint8Array;
   readonly signal?: AbortSignal;
+  /** How long it may take. */
+  readonly limitMs?: number;
 }
 
-/** Runs a program of the host and returns what it printed; throws with its complaints when it fails. */
+/**
+ * Runs a program of the host to its end, and returns what it printed.
+ *
+ * @throws {Error} with its complaints when it fails
+ */
 export async function hostBytes(
   program: string,
   args: readonly string[],
   options: HostCommand = {},
-): Promise<Uint8Array> {
-  const limit = AbortSignal.timeout(limitMs);
+): Promise<Uint8Array<ArrayBuffer>> {
+  const limit = AbortSignal.timeout(options.limitMs ?? usualLimitMs);
   const child = new Deno.Command(findProgram(program) ?? program, {
     args: [...args],
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -67,10 +73,24 @@ export function goIsHere(): boolean {
 
 /** Whether the path is a regular file; links are followed. */
 export function isFile(path: string): boolean {
+  return infoOf(path)?.isFile ?? false;
+}
+
+/** Whether the path is a folder; links are followed. */
+export function isFolder(path: string): boolean {
+  return infoOf(path)?.isDirectory ?? false;
+}
+
+/** Whether there is anything at the path; links are followed. */
+export function isThere(path: string): boolean {
+  return infoOf(path) !== undefined;
+}
+
+function infoOf(path: string): Deno.FileInfo | undefined {
   try {
-    return Deno.statSync(path).isFile;
+    return Deno.statSync(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
+    if (error instanceof Deno.errors.NotFound) return undefined;
     throw error;
   }
 }
