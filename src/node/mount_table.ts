@@ -4,6 +4,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import type { MountEntry } from "../volume/ports/node_ports.ts";
 import type { NodeDeps } from "./deps.ts";
 import { VolumeError } from "../volume/errors.ts";
+import type { DeviceUser } from "../volume/model/host/device_user.ts";
 
 export { bindsOf, isDeleted, mountsAt };
 
@@ -12,6 +13,11 @@ export async function isAnyMounted(deps: NodeDeps, paths: readonly string[]): Pr
   const table = await deps.mounts.table();
   const points = await Promise.all(paths.map((path) => mountPointOf(deps, path)));
   return points.some((mountPath) => mountsAt(table, mountPath).length > 0);
+}
+
+/** Who has the device that is mounted there. */
+export function mountUser({ source, mountPoint }: MountEntry): DeviceUser {
+  return { device: source, by: "mount", at: mountPoint };
 }
 
 /** Whether the mount has a block device under it. */

@@ -49,7 +49,7 @@ nodeTest("a stage is refused on a device that a stale bind of an earlier one sho
     assert.ok(tries < 20, `${device} is never given out again`);
     refused = await node.stage(later).then(() => undefined, (error) => error);
   }
-  refusal("in-use", /bound elsewhere/)(reasonOf(refused));
+  refusal("in-use", /is bound at/)(reasonOf(refused));
   node.deps.connector.connect = connect;
   await node.unpublish(earlier);
   await node.unstage(earlier);

@@ -15,7 +15,7 @@ import {
   readChain,
   type VolumeMap,
 } from "../chain/chain.ts";
-import { isOnBlockDevice, mountPointOf, mountsAt } from "../mount_table.ts";
+import { isOnBlockDevice, mountPointOf, mountsAt, mountUser } from "../mount_table.ts";
 import type { NodeDeps } from "../deps.ts";
 
 /** The parts of a volume to take down. */
@@ -91,8 +91,7 @@ async function usersOfEarlier(
       .map(({ deviceNumber }) => deviceNumber),
   );
   for (const { deviceNumber } of devices) numbers.delete(deviceNumber);
-  return table.filter(({ deviceNumber }) => numbers.has(deviceNumber))
-    .map(({ source, mountPoint }) => ({ device: source, by: "mount", at: mountPoint }));
+  return table.filter(({ deviceNumber }) => numbers.has(deviceNumber)).map(mountUser);
 }
 
 /**
@@ -107,7 +106,7 @@ export async function assertUnused(
   { devices, points, users }: Observation,
 ): Promise<void> {
   await refuseWhilePublished(deps, volume, points, devices);
-  refuseWhileUsed(volume, users);
+  refuseUsers("unstage", volume.volumeId, users);
 }
 
 /**
@@ -185,8 +184,28 @@ async function refuseWhilePublished(
   }
 }
 
-/** @throws {VolumeError} in-use, naming the users, when there are any */
-export function refuseWhileUsed({ volumeId }: Teardown, users: readonly DeviceUser[]): void {
+/**
+ * Throws while the namespace below a volume's map is bound anywhere. Pods have only the map, so such a bind was left by an
+ * earlier device of the same number: its user would write to this volume.
+ *
+ * @throws {VolumeError} in-use
+ */
+export async function refuseBound(
+  deps: NodeDeps,
+  volumeId: string,
+  below: DeviceNode,
+  context: CallContext,
+): Promise<void> {
+  const users = await usersOf(deps, below, "shown", context);
+  refuseUsers("stage", volumeId, users.filter(({ by }) => by === "bind"));
+}
+
+/** @throws {VolumeError} in-use, naming the users of a volume's device and what ends the use, when there are any */
+export function refuseUsers(
+  verb: "stage" | "unstage",
+  volumeId: string,
+  users: readonly DeviceUser[],
+): void {
   if (!isInUse(users)) return;
-  throw inUse(users, (words) => `Cannot unstage the volume because ${words}: volume=${volumeId}`);
+  throw inUse(users, (words) => `Cannot ${verb} the volume because ${words}: volume=${volumeId}`);
 }

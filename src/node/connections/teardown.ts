@@ -14,7 +14,7 @@ import {
   assertUnused,
   type Observation,
   observe,
-  refuseWhileUsed,
+  refuseUsers,
   type Teardown,
   whatIsLeft,
 } from "./observe.ts";
@@ -159,7 +159,7 @@ async function refuseWhileClaimed(
       users = await usersOf(deps, device, "claimed", context);
     }
     context.signal.throwIfAborted();
-    refuseWhileUsed(volume, users.filter(({ by }) => by !== "bind"));
+    refuseUsers("unstage", volume.volumeId, users.filter(({ by }) => by !== "bind"));
   }
 }
 

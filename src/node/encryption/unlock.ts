@@ -5,12 +5,14 @@ import { type StagingState, withContent } from "../../volume/model/staging/state
 import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import type { DeviceProbe, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
+import type { DeviceUser } from "../../volume/model/host/device_user.ts";
+import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { holdProven, proveAgain } from "../connections/device.ts";
 import { unmountLast } from "../connections/last_unmount.ts";
-import { refuseBoundBelow } from "../layer/bound_below.ts";
+import { refuseBound, refuseUsers } from "../connections/observe.ts";
 import { findMap, type VolumeMap } from "../chain/chain.ts";
 import { growMap, proveMap, removeMap, removeOwnMap } from "../chain/map.ts";
-import { bindsOf, mountsAt } from "../mount_table.ts";
+import { mountsAt, mountUser } from "../mount_table.ts";
 import { probeDevice } from "../stage/probe.ts";
 import { refuseWhileBusy } from "../stage/busy.ts";
 import type { Staging } from "../stage/stage_device.ts";
@@ -87,7 +89,7 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
 /** @throws {VolumeError} precondition when this node cannot open it; in-use while a pod has the device itself */
 async function assertUsable({ deps, below, context }: Unlocking, { volumeId }: StagingState): Promise<void> {
   await encryptionFor(deps, "stage", volumeId, context);
-  await refuseBoundBelow(deps, volumeId, below, context);
+  await refuseBound(deps, volumeId, below, context);
 }
 
 /** Whether a mapping encrypts as this driver does: whoever made it may have believed another header. */
@@ -108,19 +110,12 @@ async function dropStale(
   { volumeId }: StagingState,
   there: VolumeMap,
 ): Promise<void> {
-  const table = await deps.mounts.table();
-  const mounts = table.filter((entry) => entry.deviceNumber === there.deviceNumber);
-  const [bind] = await bindsOf(deps.paths, table, there, context);
-  const elsewhere = bind ?? mounts.find((entry) => entry.mountPoint !== mountPoint);
-  const isOnlyOwn = mountsAt(table, mountPoint).every((entry) => entry.deviceNumber === there.deviceNumber);
-  if (elsewhere !== undefined || !isOnlyOwn) {
-    throw new VolumeError(
-      "in-use",
-      `Cannot stage the volume because its earlier mapping is in use: volume=${volumeId} mapping=${there.name} ` +
-        `path=${elsewhere?.mountPoint ?? mountPoint}; restart the pods that use it`,
-    );
-  }
-  if (mounts.length > 0) {
+  const users = await usersOf(deps, there, "shown", context);
+  const isOwn = (user: DeviceUser) => user.by === "mount" && user.at === mountPoint;
+  const over = mountsAt(await deps.mounts.table(), mountPoint)
+    .filter(({ deviceNumber }) => deviceNumber !== there.deviceNumber);
+  refuseUsers("stage", volumeId, [...users.filter((user) => !isOwn(user)), ...over.map(mountUser)]);
+  if (users.length > 0) {
     deps.events.occurred({ kind: "stale-mount", finder: "stage" });
     await unmountLast(deps, mountPoint, context);
   }

@@ -9,8 +9,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { judgedSignature } from "../../volume/rules/format.ts";
 import { proveMap } from "../chain/map.ts";
 import { holdingNamespace } from "../connections/device.ts";
+import { refuseBound } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
-import { refuseBoundBelow } from "./bound_below.ts";
 
 /**
  * Puts a volume's map onto its proven namespace: creates the map, or reloads one that is on another device. I/O that
@@ -56,7 +56,7 @@ async function moveOrMake(
 ): Promise<DeviceMap> {
   const maps = deps.maps!;
   const identity = mapIdentity(deps, stagingState.intent.nqn)!;
-  await refuseBoundBelow(deps, stagingState.volumeId, below, context);
+  await refuseBound(deps, stagingState.volumeId, below, context);
   if (there === undefined || there.sizeBytes === 0n) return await maps.make(identity, below, context);
   await assertSameContent(deps, stagingState, there, below, context);
   return await maps.reload({ ...there, ...identity }, below, there.sizeBytes, context, options);

@@ -115,7 +115,7 @@ for (const root of ["/nvme9n9//deleted", "/loop3"]) {
       const node = new FakeNode();
       node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root });
       node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "7:3" });
-      await rejectsWith(node.stage({ ...layered, capability }), "in-use", /its device is bound elsewhere/);
+      await rejectsWith(node.stage({ ...layered, capability }), "in-use", /is bound at/);
       assert.deepEqual([node.formats, node.mapper.maps.size, node.device.connected], [[], 0, false]);
     }
   });

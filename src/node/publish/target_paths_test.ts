@@ -143,7 +143,7 @@ for (const capability of [ext4, block]) {
       const node = new FakeNode();
       node.addMount("0:6", "/stale", { filesystem: "devtmpfs", root: `/${name}//deleted` });
       node.paths.nodes.set("/stale", { kind: "block", deviceNumber: "7:3" });
-      await assert.rejects(node.stage({ capability }), refusal("in-use", /bound elsewhere.*\/stale/));
+      await assert.rejects(node.stage({ capability }), refusal("in-use", /is bound at.*\/stale/));
       assert.deepEqual([node.formats.length, node.device.connected, node.stagingState], [
         0,
         false,
@@ -167,7 +167,7 @@ Deno.test("stage() of a block volume refuses a device on which a file system is 
   node.addMount("7:3", "/somewhere");
   await assert.rejects(
     node.stage({ capability: block }),
-    unsettled("in-use", /mounted elsewhere.*\/somewhere/),
+    unsettled("in-use", /mounted at \/somewhere/),
   );
   assert.ok(!node.operations.includes("setReadOnly"));
 });
@@ -186,7 +186,7 @@ Deno.test("stage() of a published block volume again ignores the kubelet's own b
   node.table = node.table.map((entry) =>
     entry.mountPoint === kubeletsOwn ? { ...entry, root: "/loop3//deleted" } : entry
   );
-  await assert.rejects(node.stage({ capability: block }), unsettled("in-use", /bound elsewhere/));
+  await assert.rejects(node.stage({ capability: block }), unsettled("in-use", /is bound at/));
 });
 
 Deno.test("unpublish() of a block volume succeeds when its state was lost and a stage refused meanwhile", async () => {
@@ -194,7 +194,7 @@ Deno.test("unpublish() of a block volume succeeds when its state was lost and a 
   await node.stage({ capability: block });
   await node.publish({ capability: block });
   node.paths.nodes.delete("/state/volumes/pvc-1.json");
-  await assert.rejects(node.stage({ capability: block }), unsettled("in-use", /bound elsewhere/));
+  await assert.rejects(node.stage({ capability: block }), unsettled("in-use", /is bound at/));
   await node.unpublish();
   await node.unstage();
   assert.deepEqual([node.table, node.stagingState], [[], undefined]);

@@ -1,10 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
+import { isCertain } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { seenDevice, type StagingState } from "../../volume/model/staging/state.ts";
 import { awaitDevice } from "../connections/device.ts";
+import { refuseUsers } from "../connections/observe.ts";
 import { mountsAt } from "../mount_table.ts";
 import { findMultipath } from "../chain/chain.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -74,12 +75,7 @@ export async function assertRenewable(
       );
     }
   }
-  const users = (await deps.devices.openBy([found], context)).filter(isCertain);
-  if (!isInUse(users)) return;
-  throw inUse(
-    users,
-    (words) => `Cannot stage the volume because its device is open: volume=${volumeId} ${words}`,
-  );
+  refuseUsers("stage", volumeId, (await deps.devices.openBy([found], context)).filter(isCertain));
 }
 
 /**

@@ -1,15 +1,16 @@
-import { VolumeError } from "../../volume/errors.ts";
+import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { seenDevice, type StagingState, withHere, withUniqueId } from "../../volume/model/staging/state.ts";
 import { findMultipath, type VolumeMap } from "../chain/chain.ts";
 import { growMap, removeOwnMap } from "../chain/map.ts";
 import { holdProven, prove } from "../connections/device.ts";
+import { refuseUsers } from "../connections/observe.ts";
 import { targetOf } from "../connections/target.ts";
 import { disconnectUnrecorded, disconnectUnused } from "../connections/teardown.ts";
 import { unlock } from "../encryption/unlock.ts";
 import { attachPath } from "../layer/attach_path.ts";
-import { bindsOf, isAnyMounted, isDeleted } from "../mount_table.ts";
+import { bindsOf, isAnyMounted, isDeleted, mountUser } from "../mount_table.ts";
 import type { NodeDeps } from "../deps.ts";
 import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
 import type { RaisedDevice, Staging } from "./stage_device.ts";
@@ -153,19 +154,12 @@ async function refuseWhileBound(
   const isOwn = (entry: MountEntry) => own.includes(entry.mountPoint) || (isSame && !isDeleted(entry));
   const table = await deps.mounts.table();
   const binds = await bindsOf(deps.paths, table, device, context);
-  const uses = stagingState.intent.kind === "block"
-    ? [
-      ...binds.filter((entry) => !isOwn(entry)),
-      ...table.filter((entry) => entry.deviceNumber === device.deviceNumber),
-    ]
-    : binds;
-  const [use] = uses;
-  if (use === undefined) return;
-  throw new VolumeError(
-    "in-use",
-    `Cannot stage the volume because its device is ${binds.includes(use) ? "bound" : "mounted"} elsewhere: ` +
-      `volume=${stagingState.volumeId} device=${device.path} path=${use.mountPoint}`,
-  );
+  const used = stagingState.intent.kind === "block" ? binds.filter((entry) => !isOwn(entry)) : binds;
+  const mounts = table.filter((entry) => entry.deviceNumber === device.deviceNumber);
+  refuseUsers("stage", stagingState.volumeId, [
+    ...used.map(({ mountPoint: at }): DeviceUser => ({ device: device.path, by: "bind", at })),
+    ...stagingState.intent.kind === "block" ? mounts.map(mountUser) : [],
+  ]);
 }
 
 /** Records the current device. */

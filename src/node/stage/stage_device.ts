@@ -2,14 +2,15 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
-import { inUse, isCertain, isInUse } from "../../volume/model/host/device_user.ts";
+import { isCertain } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { type StagingState, withContent } from "../../volume/model/staging/state.ts";
 import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
-import { isOnBlockDevice, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
+import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountUser, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
 import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { thawForPods, unmountLast } from "../connections/last_unmount.ts";
+import { refuseUsers } from "../connections/observe.ts";
 import { endLivingFilesystem } from "../connections/living_filesystem.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -75,10 +76,7 @@ async function refuseLivingFilesystem(
   { volumeId }: StagingState,
 ): Promise<void> {
   if (!await deps.devices.hasFilesystem(device)) return;
-  const users = (await usersOf(deps, device, "everything", context)).filter(isCertain);
-  if (isInUse(users)) {
-    throw inUse(users, (words) => `Cannot stage the volume because ${words}: volume=${volumeId}`);
-  }
+  refuseUsers("stage", volumeId, (await usersOf(deps, device, "everything", context)).filter(isCertain));
 }
 
 /** Only once nobody else has it mounted: a person may have attached it read-only, to look at it. */
@@ -175,7 +173,8 @@ async function isMountedRight(
   const table = await deps.mounts.table();
   const entries = mountsAt(table, mountPoint);
   if (entries.length === 0) {
-    refuseWhileMounted(table.filter((entry) => entry.deviceNumber === device.deviceNumber), stagingState);
+    const mounts = table.filter((entry) => entry.deviceNumber === device.deviceNumber);
+    refuseUsers("stage", stagingState.volumeId, mounts.map(mountUser));
     return false;
   }
   const isOnlyOne = entries.length === 1 && isRight(entries[0]!, stagingState, device);
@@ -193,7 +192,7 @@ async function isMountedRight(
   }
   deps.events.occurred({ kind: "stale-mount", finder: "stage" });
   const elsewhere = table.filter((entry) => own.has(entry.deviceNumber) && entry.mountPoint !== mountPoint);
-  refuseWhileMounted(elsewhere, stagingState);
+  refuseUsers("stage", stagingState.volumeId, elsewhere.map(mountUser));
   await unmountLast(deps, mountPoint, context);
   return false;
 }
@@ -208,15 +207,6 @@ function isRight(entry: MountEntry, stagingState: StagingState, device: ProvenDe
 function isOurs(entry: MountEntry, stagingState: StagingState, device: ProvenDevice): boolean {
   return entry.filesystem === stagingState.intent.kind &&
     (entry.deviceNumber === device.deviceNumber || stagingState.here.mountedAs === entry.deviceNumber);
-}
-
-function refuseWhileMounted(elsewhere: readonly MountEntry[], stagingState: StagingState): void {
-  const [entry] = elsewhere;
-  if (entry === undefined) return;
-  throw new VolumeError(
-    "in-use",
-    `Cannot stage the volume because it is mounted elsewhere: volume=${stagingState.volumeId} path=${entry.mountPoint}`,
-  );
 }
 
 /** Ends a file system that lives without a mount, before it is checked and mounted with other options than it has. */

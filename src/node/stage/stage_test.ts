@@ -329,7 +329,7 @@ Deno.test("stage() throws in-use when what an earlier device left is still publi
   await node.stage();
   await node.publish();
   Object.assign(node.device, { deviceNumber: "7:8", path: "/dev/loop8" });
-  await assert.rejects(node.stage(), unsettled("in-use", /mounted elsewhere/));
+  await assert.rejects(node.stage(), unsettled("in-use", /is mounted at/));
   assert.equal(node.table.length, 2);
 });
 
@@ -345,7 +345,7 @@ Deno.test("stage() that is refused leaves a device that a person attached to loo
   Object.assign(node.device, { connected: true, content: "ext4", readOnly: true });
   node.showDevices();
   node.addMount("7:3", "/mnt/rescue");
-  await assert.rejects(node.stage(), unsettled("in-use", /mounted elsewhere.*rescue/));
+  await assert.rejects(node.stage(), unsettled("in-use", /is mounted at .*rescue/));
   assert.deepEqual([node.device.readOnly, node.device.connected, node.stagingState], [true, true, undefined]);
 });
 

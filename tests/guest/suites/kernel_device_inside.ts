@@ -147,7 +147,7 @@ namespaceRows.add(
     );
     const stats = node.service.stats("pvc-1", node.target("pvc-1"), call());
     await refusal(stats, "unavailable", /no longer the staged one|does not answer|Cannot/);
-    await refusal(node.stage(volume), "in-use", /mounted elsewhere/);
+    await refusal(node.stage(volume), "in-use", /is mounted at/);
     await node.unpublish(volume);
     await node.unstage(volume);
     await node.stage(volume);

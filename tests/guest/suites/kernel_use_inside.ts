@@ -261,7 +261,7 @@ lossRows.add(
     await sh(`nvme disconnect -n ${lost.nqn}`);
     assert.match(Deno.readTextFileSync("/proc/self/mountinfo"), /\/nvme0n1\/\/deleted/);
     const gone = await refusal(node.publish(lost, { capability }), "precondition", /device is gone/);
-    await refusal(node.stage(next, { capability }), "in-use", /bound elsewhere/);
+    await refusal(node.stage(next, { capability }), "in-use", /is bound at/);
     assert.deepEqual(await node.states(next), []);
     // Somebody else brings the second volume under the first one's name and number.
     await connectByHand(next);
