@@ -10,6 +10,7 @@ const nqn = `nqn.2000-02.com.mikrotik:${id}`;
 const staging = `/var/lib/kubelet/plugins/kubernetes.io/csi/earlier/${id}`;
 const target = `/var/lib/kubelet/pods/earlier/${id}`;
 const port = 4421;
+const hostId = "4c1ecf6c-0f0d-4c1e-8f3c-0123456789ab";
 const stop = "/run/stop-earlier";
 /** The fastest that the node looks for what is fenced, and how many looks pass in a test. */
 const fenceFlags = ["--fence-interval", "1s", "--fence-settle-time", "3s"];
@@ -78,9 +79,16 @@ async function tryWithdrawn(guest: Guest, stamping: Stamping): Promise<string> {
   return `${refused} while it was away; ${writes}`;
 }
 
-/** As `nvme connect` does by hand, without a word about who connects. */
+/**
+ * As `nvme connect` does by hand, without a word about who connects. The package of the tool writes who that is; without it newer
+ * kernels refuse the tool's NQN, which has another id than the kernel's own.
+ */
 async function connect(guest: Guest): Promise<string> {
   await link(guest);
+  await guest.sh(
+    `mkdir -p /etc/nvme; echo ${hostId} > /etc/nvme/hostid
+     echo nqn.2014-08.org.nvmexpress:uuid:${hostId} > /etc/nvme/hostnqn`,
+  );
   await guest.sh(`nvme connect -t tcp -a 127.0.0.1 -s ${port} -n ${nqn} --reconnect-delay=1`);
   const find = `for one in /sys/class/nvme-subsystem/*; do
     if [ "$(cat $one/subsysnqn)" = ${nqn} ]; then ls $one | grep -E '^nvme[0-9]+n[0-9]+$'; fi
