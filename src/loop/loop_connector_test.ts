@@ -10,7 +10,7 @@ import { LoopConnector, parseAttachment } from "./loop_connector.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal };
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
-const target: Target = { nqn, addresses: ["127.0.0.1"], port: 4420, sizeBytes: 1048576n };
+const target: Target = { nqn, addresses: ["127.0.0.1"], port: 4420 };
 
 /** A fake of the kernel's loop devices. */
 class Deps {

@@ -135,7 +135,7 @@ export async function attachVolume<T>(
       await assertNotStaged(deps, "disconnect", subject.volumeId);
       await deps.connector.disconnect(nqn, undoing);
     });
-    await deps.connector.connect({ nqn, addresses: [address], port, sizeBytes }, context);
+    await deps.connector.connect({ nqn, addresses: [address], port }, context);
     const device = await proveConnected(deps, nqn, sizeBytes, context);
     await assertNotStaged(deps, "attach", subject.volumeId);
     // blockdev goes by the name, which could be another volume's by then.

@@ -145,7 +145,7 @@ Deno.test("the watch connects with the parameters of the volume's StorageClass",
   };
   await node.watch.check();
   assert.deepEqual(asked, {
-    ...{ nqn, addresses, port: 4420, sizeBytes: node.device.sizeBytes, digests: ["data"] },
+    ...{ nqn, addresses, port: 4420, digests: ["data"] },
     ...{ ctrlLossTmo: 600, keepAliveTmo: 3 },
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { Deps, prefix } from "../../../tests/support/kernel_connector.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 
-const target = { addresses: ["10.0.0.1"], port: 4420, sizeBytes: 1n };
+const target = { addresses: ["10.0.0.1"], port: 4420 };
 
 for (const foreign of ["nqn.2024-01.com.example:x", `${prefix}x:pvc-1`, prefix, ""]) {
   Deno.test(`no call changes anything of ${JSON.stringify(foreign)}`, async () => {

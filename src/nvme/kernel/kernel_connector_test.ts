@@ -9,7 +9,7 @@ import { Deps as Kernel, host, prefix } from "../../../tests/support/kernel_conn
 const nqn = `${prefix}:pvc-1:1-0a0b0c0d`;
 const other = `${prefix}:pvc-2:1-00000000`;
 const [A, B] = ["10.0.0.1", "10.0.0.2"] as const;
-const target: Target = { nqn, addresses: [A], port: 4420, sizeBytes: 1n };
+const target: Target = { nqn, addresses: [A], port: 4420 };
 const two: Target = { ...target, addresses: [A, B] };
 const ours = { nqn, address: A, ...host };
 

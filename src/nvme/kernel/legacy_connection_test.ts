@@ -21,7 +21,7 @@ function deps(difference: Partial<FakeController> = {}, use: "mounted" | "unused
     });
   }
   const connect = (addresses: readonly string[] = [A]) =>
-    kernel.inTime(kernel.connect({ nqn: controller.nqn, addresses, port: 4420, sizeBytes: 0n }));
+    kernel.inTime(kernel.connect({ nqn: controller.nqn, addresses, port: 4420 }));
   return { kernel, connect };
 }
 

@@ -15,7 +15,7 @@ function nqnOf(name: string): string {
 }
 
 function target(name: string, ...addresses: readonly string[]): Target {
-  return { nqn: nqnOf(name), addresses, port: 4420, sizeBytes: 1n };
+  return { nqn: nqnOf(name), addresses, port: 4420 };
 }
 
 /** Volumes of a frozen router; their calls have as much time as a kubelet's. */
@@ -168,7 +168,7 @@ Deno.test("connect() beside a listener that says nothing connects to a healthy t
     const nqn = nqnOf("healthy");
     healthy.serve(nqn, file, { ...access, identity: identityFor(nqn) });
     const deps = new Deps(true, 60_000, discover);
-    const to = { nqn, addresses: ["127.0.0.2", "127.0.0.1"], port: where.port, sizeBytes: 1n };
+    const to = { nqn, addresses: ["127.0.0.2", "127.0.0.1"], port: where.port };
     const missing = await deps.connect(to);
     assert.deepEqual([missing.map(({ address }) => address), deps.addresses], [["127.0.0.2"], ["127.0.0.1"]]);
     const frozen = deps.connect({ ...to, addresses: ["127.0.0.2"], nqn: nqnOf("frozen") });

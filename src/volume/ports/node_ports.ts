@@ -17,7 +17,6 @@ export interface Target extends ConnectionSettings {
   /** One is enough to use the volume; the others are added when it is in use. Never empty. */
   readonly addresses: readonly string[];
   readonly port: number;
-  readonly sizeBytes: bigint;
 }
 
 /** One path to a subsystem: a controller of the kernel's initiator. */

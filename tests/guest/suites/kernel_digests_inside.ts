@@ -16,7 +16,7 @@ async function askedFor(node: GuestNode, digests: readonly ("header" | "data")[]
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr as Deno.NetAddr;
   const target = { nqn: "nqn.2000-02.com.mikrotik:pvc-0:1-0a0b0c0d", addresses: ["127.0.0.1"], port };
-  const refused = assert.rejects(node.connector.connect({ ...target, sizeBytes: size, digests }, call()));
+  const refused = assert.rejects(node.connector.connect({ ...target, digests }, call()));
   // The driver asks first, whether anybody answers there.
   (await listener.accept()).close();
   using connection = await listener.accept();
