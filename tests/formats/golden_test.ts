@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
+import { decodeHandle } from "../../src/volume/model/ids.ts";
 import { legacyEpoch } from "../../src/volume/model/epoch.ts";
 import {
   formatComment,
@@ -17,11 +18,9 @@ import { importedSource } from "../../src/volume/model/sources.ts";
 import {
   formatKnown,
   formatStagingState,
-  type KnownContent,
   parseKnown,
   parseStagingState,
 } from "../../src/volume/model/staging/state_file.ts";
-import { aStagingState, type FlatState } from "../fakes/staging_state.ts";
 import {
   aPublish,
   inTime,
@@ -32,6 +31,7 @@ import {
   writer,
 } from "../fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, aSnapshotId, testPrefix } from "../fakes/records.ts";
+import { writtenByNodes } from "./node_lives.ts";
 import golden from "./golden.json" with { type: "json" };
 
 const epoch = { counter: 7, nonce: "0a1b2c3d" };
@@ -96,83 +96,6 @@ const records: Readonly<Record<keyof typeof golden.records, RecordComment>> = {
     growths: 46_655,
     holders: [aHolder("node-1")],
   }),
-};
-
-const device = { deviceNumber: "259:3", uniqueId: "0123456789abcdef0123456789abcdef", sizeBytes: 1n << 30n };
-
-const staged: FlatState = {
-  volumeId: "pvc-1",
-  nqn: `${testPrefix}:pvc-1:7-0a1b2c3d`,
-  epoch: "7-0a1b2c3d",
-  mayFormat: true,
-  addresses: ["10.0.0.1", "fd00::1"],
-  port: 4420,
-  connection: {},
-  kind: "ext4",
-  readOnly: false,
-  mountFlags: ["noatime"],
-  stagingPath: "/var/lib/kubelet/plugins/kubernetes.io/csi/rds.csi.srvlab.io/1/globalmount",
-  namespaceBytes: 1n << 30n,
-  device,
-  header: "none",
-  filesystem: "done",
-  used: true,
-  mountedAs: "259:3",
-  rootOpened: true,
-  staged: true,
-  published: [{ targetPath: "/var/lib/kubelet/pods/1/mount", readOnly: false }],
-};
-
-const known: Readonly<Record<keyof typeof golden.known, KnownContent>> = {
-  "used, and an encrypted file system begun": {
-    volumeId: "pvc-1",
-    epoch: "1-0a1b2c3d",
-    keptMs: 1_700_000_000_000,
-    content: {
-      header: "done",
-      filesystem: "started",
-      rootOpened: false,
-      used: true,
-      begunOn: device,
-    },
-  },
-};
-
-const stagingStates: Readonly<Record<keyof typeof golden.stagingStates, FlatState>> = {
-  "staged and published": staged,
-  "about to connect": {
-    ...staged,
-    filesystem: "none",
-    used: false,
-    mountedAs: undefined,
-    rootOpened: false,
-    staged: false,
-    published: [],
-  },
-  "making a file system": {
-    ...staged,
-    begunOn: device,
-    filesystem: "started",
-    used: false,
-    mountedAs: undefined,
-    staged: false,
-  },
-  "raw block, read only, missed by its target": {
-    ...staged,
-    kind: "block",
-    readOnly: true,
-    mountFlags: [],
-    filesystem: "none",
-    missed: { lastMissedMs: 1_700_000_000_000, missedForMs: 45_000, askedMs: 1_700_000_000_000 },
-  },
-  "of a volume of several routers": { ...staged, volumeId: "second/pvc-1", kind: "xfs" },
-  "encrypted": { ...staged, map: "crypt", header: "done" },
-  "with a device layer and checksums": {
-    ...staged,
-    map: "multipath",
-    connection: { ctrlLossTmo: 600, reconnectDelay: 2, fastIoFailTmo: 1, digests: ["header", "data"] },
-    filesystemUuid: "0a0b0c0d-0a0b-0c0d-0a0b-0a0b0c0d0e0f",
-  },
 };
 
 function valueOf(context: object, key: string): string | undefined {
@@ -242,22 +165,18 @@ for (const [name, comment] of Object.entries(records)) {
   });
 }
 
-for (const [name, fields] of Object.entries(stagingStates)) {
-  const stagingState = aStagingState(fields);
-  Deno.test(`the state of a node has its golden text: ${name}`, () => {
-    const text = golden.stagingStates[name as keyof typeof stagingStates];
-    assert.equal(formatStagingState(stagingState), text);
-    assert.deepEqual(parseStagingState(text, stagingState.volumeId, "/state"), stagingState);
-  });
-}
-
-for (const [name, content] of Object.entries(known)) {
-  Deno.test(`what a node knows of an unstaged volume has its golden text: ${name}`, () => {
-    const text = golden.known[name as keyof typeof known];
-    assert.equal(formatKnown(content), text);
-    assert.deepEqual(parseKnown(text, content.volumeId, "/known"), content);
-  });
-}
+Deno.test("a node writes the golden files in the course of a volume's life, and reads them back", async () => {
+  const written = await writtenByNodes();
+  assert.deepEqual(written, golden.nodeFiles);
+  for (const { path, file } of written) {
+    const id = decodeHandle(path.replace(/^.*\/|\.json$/g, ""));
+    const text = JSON.stringify(file);
+    const again = path.startsWith("/state/known/")
+      ? formatKnown(parseKnown(text, id, path))
+      : formatStagingState(parseStagingState(text, id, path));
+    assert.deepEqual(JSON.parse(again), file);
+  }
+});
 
 for (const [name, use] of Object.entries(uses)) {
   Deno.test(`a publish context has its golden text: ${name}`, async () => {
