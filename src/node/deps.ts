@@ -11,7 +11,7 @@ import type { DeviceMaps } from "../volume/ports/device_maps.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { DeviceLayer } from "../volume/model/device_layer.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";
-import type { StagingStore } from "./stage/staging_store.ts";
+import type { StagingStore } from "./state/staging_store.ts";
 
 /** Settings that stay the same for the life of a node service. */
 export interface NodeSettings {

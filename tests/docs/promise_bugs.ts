@@ -307,7 +307,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     promise: "An update of the driver interrupts no I/O",
     bug: {
       title: "a driver that starts does not know what it has on record, and drops its connections",
-      file: "src/node/stage/state_file_name.ts",
+      file: "src/node/state/state_file_name.ts",
       from: "decodeHandle(name.slice(0, -ending.length))",
       to: "decodeHandle(name)",
     },

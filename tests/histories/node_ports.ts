@@ -1,5 +1,5 @@
 import type { NodeDeps } from "../../src/node/deps.ts";
-import { StagingStore } from "../../src/node/stage/staging_store.ts";
+import { StagingStore } from "../../src/node/state/staging_store.ts";
 import type { Process } from "./process.ts";
 import { isContext } from "./router_link.ts";
 

@@ -12,7 +12,7 @@ import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/wish.ts";
 import type { NodeDeps } from "../../src/node/deps.ts";
-import { StagingStore } from "../../src/node/stage/staging_store.ts";
+import { StagingStore } from "../../src/node/state/staging_store.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Connector } from "../../src/volume/ports/node_ports.ts";

@@ -1,6 +1,6 @@
 // What the node half of the driver is asked to change, and whether a request about a volume gives it leave to.
 import type { NodeDeps } from "../../src/node/deps.ts";
-import { StagingStore } from "../../src/node/stage/staging_store.ts";
+import { StagingStore } from "../../src/node/state/staging_store.ts";
 import type { DirectoryNodeDeps } from "../../src/node/directory/deps.ts";
 import type { Paths } from "../../src/volume/ports/node_ports.ts";
 

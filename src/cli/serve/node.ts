@@ -21,7 +21,7 @@ import { PathWatch } from "../../node/connections/path_watch.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
 import { reportMissingLayer } from "../../node/layer/choose_layer.ts";
 import { LayerWatch } from "../../node/layer/layer_watch.ts";
-import { StagingStore } from "../../node/stage/staging_store.ts";
+import { StagingStore } from "../../node/state/staging_store.ts";
 import { TrimWatch } from "../../node/trim/trim_watch.ts";
 import { NodeService } from "../../node/node_service.ts";
 import type { NodeDeps, NodeNotes } from "../../node/deps.ts";

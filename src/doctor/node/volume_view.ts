@@ -3,7 +3,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { type Observation, observe } from "../../node/connections/observe.ts";
 import { mountsAt } from "../../node/mount_table.ts";
 import { prove } from "../../node/connections/device.ts";
-import { stateFileName } from "../../node/stage/state_file_name.ts";
+import { stateFileName } from "../../node/state/state_file_name.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import { usedBytes } from "../../volume/model/staging/intent.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";

@@ -5,7 +5,7 @@ import type { StagingState } from "../../volume/model/staging/state.ts";
 import { recordedNumbers } from "../../volume/model/staging/here.ts";
 import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
 import { findMap, readChain } from "../chain/chain.ts";
-import type { StagingStore } from "../stage/staging_store.ts";
+import type { StagingStore } from "../state/staging_store.ts";
 import { connectedNqns } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
 
