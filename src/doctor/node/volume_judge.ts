@@ -71,7 +71,7 @@ function judgeConnected({ id, connected }: VolumeView, stagingState: StagingStat
 function judgeUse({ device, users }: VolumeView, stagingState: StagingState): readonly Finding[] {
   const elsewhere = users.flatMap((user) => user.by === "mount" || user.by === "bind" ? [user.at] : []);
   const refusesWrites = device?.readOnly === true &&
-    !wantsReadOnlyDevice(stagingState.intent, stagingState.here.published);
+    !wantsReadOnlyDevice(stagingState);
   return [
     ...elsewhere.map((path) =>
       warning("MountedElsewhere", `it is mounted or bound where the kubelet did not ask for it: ${path}`)

@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { targetsOf } from "../../volume/model/staging/here.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { isAnyMounted } from "../mount_table.ts";
@@ -60,9 +61,9 @@ export class ForgottenVolumes {
    * can be staged again. A mount in another namespace is found only after the driver's own mount is gone.
    */
   async release(stagingState: StagingState, context: CallContext): Promise<void> {
-    const { volumeId, intent: { stagingPath }, here: { published } } = stagingState;
+    const { volumeId, intent: { stagingPath } } = stagingState;
     if (!this.mayBe(stagingState)) return;
-    if (await isAnyMounted(this.#deps, published.map(({ targetPath }) => targetPath))) {
+    if (await isAnyMounted(this.#deps, targetsOf(stagingState))) {
       this.named(volumeId);
       return;
     }

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { type DeviceUser, inUse, isInUse } from "../../volume/model/host/device_user.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
-import { recordedNumbers } from "../../volume/model/staging/here.ts";
+import { recordedNumbers, targetsOf } from "../../volume/model/staging/here.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -174,7 +174,7 @@ async function refuseWhilePublished(
         `path=${foreign.mountPoint} device=${foreign.deviceNumber} type=${foreign.filesystem}`,
     );
   }
-  const published = stagingState?.here.published.map(({ targetPath }) => targetPath) ?? [];
+  const published = stagingState === undefined ? [] : targetsOf(stagingState);
   for (const mountPoint of await mountPoints(deps, published)) {
     if (mountsAt(table, mountPoint).length === 0) continue;
     throw new VolumeError(

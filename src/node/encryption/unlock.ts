@@ -57,7 +57,7 @@ export async function unlock(unlocking: Unlocking, stagingState: StagingState): 
   if (isUsable) {
     const device = await growMap(deps, "crypt", below, context);
     // One that was opened by hand takes no writes.
-    const isStuck = !wantsReadOnlyDevice(stagingState.intent, stagingState.here.published) &&
+    const isStuck = !wantsReadOnlyDevice(stagingState) &&
       await deps.devices.isReadOnly(device) === true;
     if (!isStuck) return { device, stagingState: withContent(stagingState, { header: "done" }) };
   }
@@ -188,7 +188,7 @@ async function writeHeader(
 
 /** A replay of a log writes to the device of a volume that is only read. */
 function opensReadOnly({ mayReplay }: Unlocking, stagingState: StagingState): boolean {
-  return wantsReadOnlyDevice(stagingState.intent, stagingState.here.published) && !mayReplay;
+  return wantsReadOnlyDevice(stagingState) && !mayReplay;
 }
 
 /** Opens the device with the next passphrase, if there is one, which replaces the current one where that is allowed. */

@@ -3,7 +3,7 @@ import { defaultFenceSettleMs, type FenceResult, judgeFence } from "../../volume
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { FenceMemory, StagingState } from "../../volume/model/staging/state.ts";
-import { withMissed } from "../../volume/model/staging/here.ts";
+import { targetsOf, withMissed } from "../../volume/model/staging/here.ts";
 import { endQueueing, isQueueing } from "../layer/queueing.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
@@ -171,7 +171,7 @@ export class Fencing {
 
   /** A published volume is not unstaged: a workload still writes to it, and the target may be back by then. */
   async #isPublished(stagingState: StagingState | undefined, butAt: string | undefined): Promise<boolean> {
-    const targets = stagingState?.here.published.map(({ targetPath }) => targetPath) ?? [];
+    const targets = stagingState === undefined ? [] : targetsOf(stagingState);
     return await isAnyMounted(this.#deps, targets.filter((target) => target !== butAt));
   }
 

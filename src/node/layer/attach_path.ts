@@ -73,9 +73,8 @@ async function assertSameContent(
   below: ProvenDevice,
   context: CallContext,
 ): Promise<void> {
-  const { volumeId, intent, content: { used, filesystemUuid }, here } = stagingState;
-  const { kind } = intent;
-  if (!wantsReadOnlyDevice(intent, here.published) && await deps.devices.isReadOnly(below) === true) {
+  const { volumeId, intent: { kind }, content: { used, filesystemUuid } } = stagingState;
+  if (!wantsReadOnlyDevice(stagingState) && await deps.devices.isReadOnly(below) === true) {
     throw new VolumeError(
       "unavailable",
       `Cannot use the device because it takes no writes: device=${below.path} volume=${volumeId}`,

@@ -81,7 +81,7 @@ async function publish(deps: NodeDeps, request: PublishRequest, context: CallCon
     if (stagingState.intent.kind === "block") {
       await deps.devices.setReadOnly(
         device,
-        wantsReadOnlyDevice(planned.intent, planned.here.published),
+        wantsReadOnlyDevice(planned),
         context,
       );
     } else if (live.length === 0) {

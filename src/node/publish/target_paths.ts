@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
-import { recordedNumbers } from "../../volume/model/staging/here.ts";
+import { placesOf, recordedNumbers, targetsOf } from "../../volume/model/staging/here.ts";
 import { isDeleted, isOnBlockDevice } from "../mount_table.ts";
 import { findMap, readChain } from "../chain/chain.ts";
 import type { StagingStore } from "../state/staging_store.ts";
@@ -52,11 +52,6 @@ export async function assertTargetApart(
     `Cannot publish the volume because its target overlaps another path of a volume: volume=${stagingState.volumeId} ` +
       `path=${targetPath} place=${near}`,
   );
-}
-
-/** Where a volume is staged and recorded as published. */
-function placesOf({ intent: { stagingPath }, here: { published } }: StagingState): readonly string[] {
-  return [stagingPath, ...published.map(({ targetPath }) => targetPath)];
 }
 
 function overlaps(one: string, other: string): boolean {
@@ -111,7 +106,7 @@ export async function assertMayUnmount(
 }
 
 function isPublishedAt(stagingState: StagingState, targetPath: string): boolean {
-  return stagingState.here.published.some((target) => target.targetPath === targetPath);
+  return targetsOf(stagingState).includes(targetPath);
 }
 
 /** Whether the entry binds a device node: a node is only a part of the file system that it lies in. */

@@ -1,6 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { Intent, StagingState } from "../../volume/model/staging/state.ts";
 import { isSameLayer, stagingDifference } from "../../volume/model/staging/intent.ts";
+import { placesOf } from "../../volume/model/staging/here.ts";
 import { beginAnew } from "../../volume/model/staging/content.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { connectedNqns, type Teardown } from "../connections/observe.ts";
@@ -52,9 +53,8 @@ export async function dropOlder(
     return await stagingStore.write({ ...stagingState, intent });
   }
   // After a reboot of the node only the record is left.
-  const targetPaths = stagingState.here.published.map(({ targetPath }) => targetPath);
   const isHere = connected.includes(stagingState.intent.nqn) ||
-    await isAnyMounted(deps, [stagingState.intent.stagingPath, ...targetPaths]);
+    await isAnyMounted(deps, placesOf(stagingState));
   if (isHere) await takeDownUnused(deps, stagingState, wanted, difference, context);
   return await stagingStore.write(beginAnew(stagingState, await chooseLayer(deps, wish, context)));
 }

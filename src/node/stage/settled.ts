@@ -1,5 +1,6 @@
 import { withDeadline } from "../../async/deadline.ts";
 import { isRetried, VolumeError } from "../../volume/errors.ts";
+import { placesOf } from "../../volume/model/staging/here.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { connectedNqns, mountPoints, whatIsLeft } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -60,9 +61,7 @@ export async function isNothingLeft(
   const nqns = await connectedNqns(deps, volumeId, context);
   if (nqns.length > 0) return false;
   const stagingState = await deps.stagingStore.findUndamaged(volumeId);
-  const recorded = stagingState === undefined
-    ? []
-    : [stagingState.intent.stagingPath, ...stagingState.here.published.map(({ targetPath }) => targetPath)];
+  const recorded = stagingState === undefined ? [] : placesOf(stagingState);
   const points = await mountPoints(deps, [...new Set([stagingPath, ...recorded])]);
   return await whatIsLeft(deps, { volumeId, nqns }, points, context) === undefined;
 }

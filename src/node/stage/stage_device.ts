@@ -86,7 +86,7 @@ async function setAccess(
 ): Promise<void> {
   await deps.devices.setReadOnly(
     device,
-    wantsReadOnlyDevice(stagingState.intent, stagingState.here.published),
+    wantsReadOnlyDevice(stagingState),
     context,
   );
 }

@@ -1,5 +1,5 @@
 import { usableBytes } from "../encryption.ts";
-import type { Intent, PublishedTarget } from "./state.ts";
+import type { Intent, StagingState } from "./state.ts";
 
 /** The first difference between how a volume is staged and how it is wanted; undefined when it satisfies the request. */
 export function stagingDifference(staged: Intent, asked: Intent): string | undefined {
@@ -33,8 +33,7 @@ export function usedBytes({ namespaceBytes, map }: Intent): bigint {
 
 /** Whether every use of the device on this node is read-only: a read-only bind of a device does not stop writes. */
 export function wantsReadOnlyDevice(
-  { kind, readOnly }: Intent,
-  published: readonly PublishedTarget[],
+  { intent: { kind, readOnly }, here: { published } }: StagingState,
 ): boolean {
   if (readOnly) return true;
   return kind === "block" && published.length > 0 && published.every((target) => target.readOnly);
