@@ -70,3 +70,26 @@ export function rendered(values: ChartValues = {}): KubernetesObject[] {
 export function textOf(name: keyof typeof renderings): string {
   return renderingText(helm!, renderings[name]);
 }
+
+/** Values that the chart refuses, beside a router's address, and the words for it. */
+export type Refusal = readonly [values: object, words: RegExp];
+
+/** The values with the address of a router, unless they have a router themselves. */
+export const withAddress = (values: object) => ({ router: { address: "10.0.0.1" }, ...values });
+
+/** Registers a test for each row. */
+export function valuesTests(refused: readonly Refusal[], accepted: readonly object[]): void {
+  for (const [values, words] of refused) {
+    chartTest(`the chart refuses ${JSON.stringify(values).slice(0, 90)} in words that help`, () => {
+      const { success, complaint } = render({ values: withAddress(values) });
+      assert.equal(success, false);
+      assert.match(complaint, words);
+    });
+  }
+  for (const values of accepted) {
+    chartTest(`the chart takes ${JSON.stringify(values).slice(0, 90)}`, () => {
+      const { success, complaint } = render({ values: withAddress(values) });
+      assert.equal(success, true, complaint);
+    });
+  }
+}

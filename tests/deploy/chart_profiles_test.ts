@@ -59,7 +59,7 @@ chartTest("each of several routers has a profile of its own, or none", () => {
     ...more,
   });
   const routers = [
-    router("a", { profile: formatProfile(profile(0)) }),
+    router("a", { default: true, profile: formatProfile(profile(0)) }),
     router("b", { profile: formatProfile(profile(7000)) }),
     router("c"),
   ];

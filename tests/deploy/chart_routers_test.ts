@@ -177,6 +177,6 @@ chartTest("no room is told to the scheduler without a topology, as it would then
     });
     const { success, complaint } = render({ values });
     assert.equal(success, false);
-    assert.match(complaint, /storageCapacity needs a topology of every router/);
+    assert.match(complaint, /storageCapacity needs a topology of every router|different topologies/);
   }
 });

@@ -1,24 +1,25 @@
 // What the chart refuses, in words that help, and what it takes: both ways of each rule.
 import assert from "node:assert/strict";
 import { formatProfile } from "../../src/router_profile/profile.ts";
-import { directoryParameterHelp } from "../../src/volume/model/directory/parameters.ts";
-import { parameterNames } from "../../src/volume/model/parameters.ts";
 import { kubeletFolders } from "../../src/cli/serve/privileges.ts";
 import { findHelm } from "../../tools/deploy/helm.ts";
-import { chartTest, render, rendered } from "./chart.ts";
-import { driverOf, only, readDeployFile, type Workload } from "./objects.ts";
+import { chartTest, type Refusal, render, rendered, valuesTests } from "./chart.ts";
+import { driverOf, only, type Workload } from "./objects.ts";
 import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
 
 const address = { address: "10.0.0.1" };
 const profile = formatProfile({ name: "r", version: "7.24", poolFilesystem: "btrfs", answers: {} });
-const classes = (...all: readonly object[]) => ({ storageClasses: all });
 const routers = (own: object) => ({
-  config: { routers: [{ name: "a", address: "10.0.0.1", existingSecret: "s", ...own }] },
+  config: { routers: [{ name: "a", default: true, address: "10.0.0.1", existingSecret: "s", ...own }] },
 });
 const directory = (own: object) => ({ directory: { enabled: true, basePaths: ["/share/k8s"], ...own } });
 
-const encrypted = (own: object) => classes({ name: "a", parameters: { encrypted: "true", ...own } });
-const secretKey = "csi.storage.k8s.io/node-stage-secret-";
+const digest = `sha256:${"0".repeat(64)}`;
+const groups = (...named: readonly (readonly [name: string, rack: string])[]) => ({
+  node: {
+    groups: named.map(([name, rack]) => ({ name, nodeSelector: { rack }, topology: { rack } })),
+  },
+});
 const twoRouters = (first: object, second: object) => ({
   router: {},
   config: {
@@ -31,6 +32,16 @@ const twoRouters = (first: object, second: object) => ({
     })),
   },
 });
+
+const everyImage = (image: string) => ({
+  sidecars: { provisioner: { image }, attacher: { image }, resizer: { image }, snapshotter: { image } },
+  node: { sidecars: { livenessProbe: { image } } },
+  test: { image },
+});
+const everyImageIsWrong = new RegExp(
+  ["node.sidecars.livenessProbe", "sidecars.attacher", "sidecars.provisioner", "sidecars.resizer"]
+    .map((of) => `${of}\\.image ".*" has (?:to be NAME:TAG|a scheme)[^]*`).join("") + "test\\.image ",
+);
 
 /** What no address of a router can be, with the words for it. */
 const noAddress: readonly (readonly [address: string, words: string])[] = [
@@ -51,7 +62,7 @@ const noAddress: readonly (readonly [address: string, words: string])[] = [
 ];
 
 /** Values beside `router.address`, and what is said of them. */
-const refused: readonly (readonly [values: object, words: RegExp])[] = [
+const refused: readonly Refusal[] = [
   [{ router: {} }, /router\.address is required/],
   ...noAddress.flatMap(([given, words]) => [
     [{ router: { address: given } }, new RegExp(`router\\.address .*${words}`)] as const,
@@ -62,14 +73,6 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
   [{ router: { ...address, nvmeAddress: "[fd00::1]" } }, /router\.nvmeAddress .* has a port or brackets/],
   [{ router: { ...address, nvmeAddress: ["10.0.0.1"] } }, /nvmeAddress': got array, want string/],
   [directory({ router: { address: "10.0.0.1:22" } }), /directory\.router\.address .* has a port/],
-  [
-    classes({ name: "a", parameters: { nvmeAddress: "10.0.0.1, 10.0.0.2" } }),
-    /the parameter nvmeAddress of the StorageClass a has a blank/,
-  ],
-  [
-    classes({ name: "a", parameters: { nvmeAddress: "10.0.0.1:4420" } }),
-    /the parameter nvmeAddress of the StorageClass a .* has a port/,
-  ],
   [{ router: { address: "10.0.0.1:22" } }, /router\.address "10\.0\.0\.1:22" has a port/],
   [{ router: { address: "router.lan:22" } }, /router\.address .* has a port/],
   [{ router: { address: "[fd00::1]" } }, /router\.address .* has a port or brackets/],
@@ -118,69 +121,81 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
   [{ image: { digest: "00" } }, /image\/digest': '00' does not match/],
   [{ image: { registry: "https://example.net" } }, /image\.registry .* has a scheme/],
   [{ global: { imageRegistry: "https://example.net" } }, /global\.imageRegistry .* has a scheme/],
-  [classes({ name: "a" }, { name: "a" }), /two StorageClasses are called a/],
+  [{ router: { ...address, secretKeys: { privateKey: "" } } }, /router\.secretKeys names no entry to log in/],
   [
-    classes({ name: "a", default: true }, { name: "b", default: true }),
-    /only one StorageClass can be the default: a, b/,
+    { router: { ...address, secretKeys: { privateKey: "mine", password: "word" } } },
+    /router\.secretKeys has both privateKey and password/,
   ],
   [
-    {
-      ...directory({ storageClasses: [{ name: "b", default: true }] }),
-      ...classes({ name: "a", default: true }),
-    },
-    /only one StorageClass can be the default: a, b/,
+    { router: { ...address, basePaths: ["/a", "/a/b"] } },
+    /basePaths has \/a\/b, and router\.basePaths has \/a of/,
+  ],
+  [{ router: { ...address, basePaths: ["/a/b/c", "/d", "/a"] } }, /basePaths has \/a, and .* has \/a\/b\/c/],
+  [
+    twoRouters({ basePaths: ["/p"] }, { basePaths: ["/p/1"] }),
+    /routers\[1\]\.basePaths has \/p\/1, and config/,
   ],
   [
-    { ...directory({ storageClasses: [{ name: "a" }] }), ...classes({ name: "a" }) },
-    /two StorageClasses are called a/,
-  ],
-  [{ volumeSnapshotClasses: [{ name: "a" }, { name: "a" }] }, /two VolumeSnapshotClasses are called a/],
-  [
-    { volumeSnapshotClasses: [{ name: "a", default: true }, { name: "b", default: true }] },
-    /only one VolumeSnapshotClass can be the default/,
+    twoRouters({ basePaths: undefined }, { basePaths: ["/storage-pool/metal-csi"] }),
+    /routers\[1\]\.basePaths has \/storage-pool\/metal-csi, and config\.routers\[0\]/,
   ],
   [
-    classes({ name: "a", parameters: { volumepath: "/x" } }),
-    /the StorageClass a of storageClasses has the unknown parameter volumepath; known are /,
+    directory({ basePaths: ["/storage-pool/nfs"] }),
+    /directory\.basePaths has .*, on the pool of \/storage-pool/,
   ],
   [
-    directory({ storageClasses: [{ name: "a", parameters: { volumePath: "/x" } }] }),
-    /of directory\.storageClasses has the unknown parameter volumePath/,
+    directory({ basePaths: ["/share/a", "/share/a/b"] }),
+    /directory\.basePaths has \/share\/a\/b inside \/share\/a:/,
+  ],
+  [directory({ basePaths: ["/share/a", "/other/b"] }), /directory\.basePaths has folders of several shares/],
+  [twoRouters({ default: true, topology: { rack: "a" } }, {}), /have different topologies/],
+  [twoRouters({ topology: { rack: "a" } }, { topology: { zone: "a" } }), /have different topologies/],
+  [
+    { router: {}, ...routers({ topology: { "a b": "c" } }) },
+    /the topology of config.routers\[0\] has "a b": "c", which is no label/,
   ],
   [
-    classes({ name: "a", parameters: { encrypted: "true" } }),
-    /the StorageClass a is encrypted and has no Secret/,
+    { router: {}, ...routers({ topology: { a: "b c" } }) },
+    /the topology of config.routers\[0\] has "a": "b c"/,
+  ],
+  [{ router: {}, ...routers({ settleTime: "61m" }) }, /routers\[0\]\.settleTime "61m" is above the maximum/],
+  [{ router: {}, ...routers({ unexportGrace: "6m" }) }, /routers\[0\]\.unexportGrace .* use at most 5m/],
+  [{ router: {}, ...routers({ overcommit: 0 }) }, /overcommit': minimum/],
+  [{ router: {}, ...routers({ existingSecret: undefined }) }, /routers\[0\] has nothing to log in with/],
+  [{ router: {}, ...routers({ existingSecret: undefined, keyFile: "/k" }) }, /routers\[0\] has no host key/],
+  [{ router: {}, ...routers({ keyFile: "/k", passwordFile: "/p" }) }, /has both keyFile and passwordFile/],
+  [
+    { router: {}, ...routers({ secretKeys: { privateKey: "k", password: "p" } }) },
+    /routers\[0\]\.secretKeys has both privateKey and password/,
   ],
   [
-    classes({ name: "a", parameters: { encrypted: true } }),
-    /the StorageClass a is encrypted and has no Secret/,
+    { ...routers({}), router: { secretKeys: { privateKey: "" } } },
+    /routers\[0\]\.secretKeys names no entry to log in with/,
   ],
-  ...["True", "yes", "1"].map((text) =>
-    [encrypted({ encrypted: text }), /the parameter encrypted: .*, which can be true or false/] as const
-  ),
-  [encrypted({ [`${secretKey}name`]: "s" }), /the StorageClass a is encrypted and has no Secret/],
   [
-    encrypted({ [`${secretKey}name`]: "", [`${secretKey}namespace`]: "n" }),
-    /the StorageClass a is encrypted and has no Secret/,
+    { router: {}, ...routers({ default: false }) },
+    /the StorageClass rds-ext4 names no router, and none of config/,
   ],
-  [classes({ name: "a", encryptionSecret: { name: "s" } }), /missing property 'namespace'/],
-  [classes({ name: "a", encryptionSecret: { namespace: "n" } }), /missing property 'name'/],
+  [groups(["a", "1"], ["a", "2"]), /node\.groups has two groups of one name: a/],
+  [groups(["a", "1 2"]), /the topology of the group a of node.groups has "rack": "1 2"/],
+  [groups(["a", "1"], ["b", "1"]), /node\.groups has two groups with the nodeSelector of b/],
   [
-    {
-      ...classes({
-        name: "a",
-        encryptionSecret: { name: "s", namespace: "n" },
-        parameters: { encrypted: "false" },
-      }),
-    },
-    /the StorageClass a has an encryptionSecret, which sets the parameter encrypted/,
+    directory({ controllerArgs: ["--workers=2"] }),
+    /directory\.controllerArgs has .* no flag of rds-csi serve/,
   ],
-  [classes({ name: "a", parameters: { VolumePath: "/x" } }), /unknown parameter VolumePath/],
+  [directory({ nodeArgs: ["--kind=block"] }), /directory\.nodeArgs has "--kind=block", which the chart sets/],
   [
-    classes({ name: "a", parameters: { "csi.storage.k8s.io/fstyp": "xfs" } }),
-    /unknown parameter csi\.storage/,
+    { router: {}, simulator: { enabled: true, extraArgs: ["--log-level=debug"] } },
+    /is no flag of rds-csi simulator/,
   ],
-  [classes({ name: "a", fsType: "btrfs" }), /fsType': value must be one of/],
+  [
+    { router: {}, ...routers({}), controller: { extraArgs: ["--settle-time=60s"] } },
+    /"--settle-time=60s", which belongs to each router: set it in config\.routers/,
+  ],
+  [
+    { controller: { startupTaint: "node.kubernetes.io/not-ready" } },
+    /startupTaint .* is a taint of Kubernetes/,
+  ],
   [{ controller: { healthInterval: "59s" } }, /controller\.healthInterval "59s" is below the minimum/],
   [{ controller: { healthInterval: "1h1s" } }, /controller\.healthInterval "1h1s" is above the maximum/],
   [{ controller: { healthInterval: "" } }, /healthInterval/],
@@ -224,17 +239,55 @@ const refused: readonly (readonly [values: object, words: RegExp])[] = [
     { kubeletPath: "/data/kubelet" },
     /kubeletPath "\/data\/kubelet" is a folder that the executable may not use/,
   ],
+  ...["registry.example.net:5000/a/b", "b", "b:", "docker://a/b:1", "A/b:1"].map((image) =>
+    [everyImage(image), everyImageIsWrong] as const
+  ),
+  [everyImage("b@latest"), /image': 'b@latest' does not match/],
+  ...([
+    ["--setle-time=5m", 'has "--setle-time=5m", which is no flag of rds-csi serve'],
+    ["--log-level debug", 'has "--log-level debug": write a flag with its value behind ='],
+    ["--", 'has "--", which is no flag of rds-csi serve'],
+    ["-endpoint=/x", 'has "-endpoint=/x", which the chart sets'],
+  ] as const).map(([arg, words]) =>
+    [
+      { controller: { extraArgs: [arg] }, node: { extraArgs: [arg] } },
+      new RegExp(`controller\\.extraArgs ${words}[^]*node\\.extraArgs ${words}`),
+    ] as const
+  ),
+  [{ controller: { extraArgs: ["--settle-time", "5m"] } }, /extraArgs\/1': '5m' does not match/],
 ];
 
 const accepted: readonly object[] = [
+  { sidecars: { attacher: { image: "example.net:5000/a/b-c:v1.0" }, resizer: { image: `b@${digest}` } } },
+  { test: { image: `busybox:1@${digest}` } },
+  { router: { ...address, secretKeys: { privateKey: "", password: "word" } } },
+  { router: { ...address, secretKeys: { password: "word" } } },
+  { router: { ...address, basePaths: ["/a/b", "/a/bc"] } },
+  twoRouters({ default: true, topology: { rack: "a" } }, { topology: { rack: "b" } }),
+  twoRouters({ default: true, basePaths: ["/p"] }, { basePaths: ["/p"], address: "10.0.0.2" }),
+  directory({ basePaths: ["/storage-pool/nfs"], router: { address: "10.0.0.2" } }),
+  directory({ basePaths: ["/share/a", "/share/b"] }),
+  {
+    router: {},
+    ...routers({
+      existingSecret: undefined,
+      keyFile: "/k",
+      hostKeys: ["ssh-ed25519 AAAA"],
+      settleTime: "1h",
+    }),
+  },
+  { router: { secretKeys: { password: "word" } }, ...routers({ secretKeys: { privateKey: "k" } }) },
+  groups(["a", "1"], ["b", "2"]),
+  { controller: { extraArgs: ["-v=4", "--audit-interval=30m", "--rds-key-file=/k"] } },
+  { node: { extraArgs: ["--fence-interval=10s", "--volume-metrics"] } },
+  { router: {}, simulator: { enabled: true, extraArgs: ["--timing-scale=0"] } },
+  { controller: { startupTaint: "mykubernetes.io/x" } },
   ...["10.0.0.255", "0.router.lan", "r1", "router-1", "1a", "::1", "fd00::ffff:10.0.0.1"].flatMap((host) => [
     { router: { address: host } },
     { router: { ...address, nvmeAddress: host } },
   ]),
-  directory({ storageClasses: [{ name: "b", parameters: { addresses: "10.0.0.1,10.0.1.3:2049" } }] }),
   twoRouters({ default: true }, {}),
-  twoRouters({}, { nvmeAddress: "10.1.0.1,10.2.0.1" }),
-  classes({ name: "a", parameters: { nvmeAddress: "10.0.0.1,10.0.0.2", nvmePort: 4420 } }),
+  twoRouters({ default: true }, { nvmeAddress: "10.1.0.1,10.2.0.1" }),
   ...["rds-csi", "localhost:5000/rds-csi", "ghcr.io/a_b/rds.csi"].map((repository) => ({
     image: { repository },
   })),
@@ -251,14 +304,6 @@ const accepted: readonly object[] = [
   { router: {}, ...routers({ profile, nvmeAddress: "10.1.0.1" }) },
   directory({ router: { address: "10.0.0.2" }, metricsPort: 9812 }),
   { image: { repository: "registry.example.net:5000/storage/rds-csi", tag: "1.0" } },
-  classes({ name: "a", default: true }, { name: "b" }),
-  classes({ name: "a", parameters: { volumePath: "/a/b", "csi.storage.k8s.io/fstype": "xfs" } }),
-  classes({ name: "a", encryptionSecret: { name: "s", namespace: "n" } }),
-  classes({
-    name: "a",
-    parameters: { encrypted: "true", [`${secretKey}name`]: "s", [`${secretKey}namespace`]: "n" },
-  }),
-  classes({ name: "a", parameters: { encrypted: "false" } }),
   { node: { fstrimInterval: "1m" } },
   { node: { fstrimInterval: "1h30m" } },
   { node: { statusAddress: "127.0.0.1:9809", metricsAddress: "10.0.0.7" } },
@@ -269,37 +314,12 @@ const accepted: readonly object[] = [
   ...kubeletFolders.map((kubeletPath) => ({ kubeletPath })),
 ];
 
-const withAddress = (values: object) => ({ router: address, ...values });
-
-for (const [values, words] of refused) {
-  chartTest(`the chart refuses ${JSON.stringify(values).slice(0, 90)} in words that help`, () => {
-    const { success, complaint } = render({ values: withAddress(values) });
-    assert.equal(success, false);
-    assert.match(complaint, words);
-  });
-}
-
-for (const values of accepted) {
-  chartTest(`the chart takes ${JSON.stringify(values).slice(0, 90)}`, () => {
-    const { success, complaint } = render({ values: withAddress(values) });
-    assert.equal(success, true, complaint);
-  });
-}
+valuesTests(refused, accepted);
 
 chartTest("the chart says everything that is wrong at once", () => {
   const values = { router: { address: "a:1" }, kubeletPath: "/k", node: { fstrimInterval: "1s" } };
   const { complaint } = render({ values });
   for (const words of [/has a port/, /kubeletPath/, /fstrimInterval/]) assert.match(complaint, words);
-});
-
-Deno.test("the chart knows every parameter of a StorageClass that the driver does, and each kubelet folder", () => {
-  const text = readDeployFile("chart/templates/_validate.tpl");
-  const listed = (name: string) =>
-    [...new RegExp(`\\$${name} := (?:concat \\()?\\(?list ([^)}]*)`).exec(text)![1]!.matchAll(/"([^"]*)"/g)]
-      .map(([, one]) => one!).toSorted();
-  assert.deepEqual(listed("own"), parameterNames.toSorted());
-  assert.deepEqual(listed("ofDirectories"), Object.keys(directoryParameterHelp).toSorted());
-  assert.deepEqual(listed("folders"), kubeletFolders.toSorted());
 });
 
 chartTest("helm lint passes for the untouched chart, whose address only its user knows", () => {

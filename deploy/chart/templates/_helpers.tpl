@@ -104,10 +104,17 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
+{{- /* The entries of a router's Secret, as YAML: its own names win over those of router.secretKeys, and a key over the password there. Call with (list $ router). */}}
+{{- define "rds-csi.secretKeys" -}}
+{{- $own := default dict (index . 1).secretKeys }}
+{{- $common := (index . 0).Values.router.secretKeys }}
+{{- toYaml (merge (dict) $own (ternary (omit $common "password") $common (not (empty $own.privateKey)))) }}
+{{- end }}
+
 {{- /* What is taken from a router's Secret, as YAML: entries by the key in the file of --config that names them. Call with (list $ router). */}}
 {{- define "rds-csi.routerEntries" -}}
 {{- $router := index . 1 }}
-{{- $keys := merge (dict) (default dict $router.secretKeys) (index . 0).Values.router.secretKeys }}
+{{- $keys := include "rds-csi.secretKeys" . | fromYaml }}
 {{- $entries := dict }}
 {{- if $router.existingSecret }}
 {{- if not (or $router.keyFile $router.passwordFile) }}

@@ -5,6 +5,7 @@ import { splitHandle, VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
 import type { FileRouter, RoutersParser } from "./router_keys.ts";
 import {
+  areNested,
   type ControllerConfig,
   maxNqnPrefixBytes,
   readClusterId,
@@ -200,7 +201,7 @@ function sharedFolders(
     const others = backends.slice(0, index).flatMap((other, at) => {
       if (other.router.address !== router.address || other.router.port !== router.port) return [];
       const both = settings.basePaths.find((path) =>
-        other.settings.basePaths.some((one) => overlap(one, path))
+        other.settings.basePaths.some((one) => areNested(one, path))
       );
       return both === undefined ? [] : [{ both, at: routers[at]!.at.replace(/^.*: /, "") }];
     });
@@ -209,8 +210,4 @@ function sharedFolders(
       `${at}, which has the same address`
     );
   });
-}
-
-function overlap(one: string, other: string): boolean {
-  return `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`);
 }

@@ -55,6 +55,12 @@ const wrong: readonly (readonly [args: readonly string[], problem: RegExp])[] = 
   [["--overcommit", "1,5"], /^--overcommit /],
   [["--known-node", "a b"], /^--known-node /],
   [["--base-path", "a"], /^--base-path /],
+  [
+    ["--base-path", "/a/b", "--base-path", "/a/b/c"],
+    /^--base-path cannot be "\/a\/b\/c"; use a folder apart from \/a\/b$/,
+  ],
+  [["--base-path", "/a/b", "--base-path", "/a"], /^--base-path /],
+  [["--base-path", "/a/b", "--base-path", "/a/b"], /^--base-path /],
   [["--nqn-prefix", "mine"], /^--nqn-prefix /],
   [["--rds-insecure-skip-verify=maybe"], /^--rds-insecure-skip-verify /],
   [["--router-profile", "/none"], /^--router-profile /],

@@ -271,10 +271,17 @@ function checkHostKey(flags: FlagValues, text: string): void {
 /** The folders on the router for volumes. */
 export function readBasePaths(flags: FlagValues): readonly string[] {
   const basePaths = flags.list("base-path");
-  for (const path of basePaths) {
+  for (const [at, path] of basePaths.entries()) {
     check(flags, "base-path", path, () => assertBasePath("base-path", path));
+    const other = basePaths.slice(0, at).find((one) => areNested(one, path));
+    if (other !== undefined) flags.problem("base-path", path, `a folder apart from ${other}`);
   }
   return basePaths;
+}
+
+/** Whether one folder is the other, or inside it: a file there would belong to both. */
+export function areNested(one: string, other: string): boolean {
+  return `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`);
 }
 
 /**
