@@ -25,6 +25,10 @@ Deno.test("the doctor of directories finds the share well, and directories outsi
   assert.match((await findings(stack, "share", ...own))[0]!, /^warning: 1 directories.*\/share\/old\/b/);
   assert.equal((await findings(stack, "nfs-port", ...own)).length, 1);
   assert.deepEqual(await findings(stack, "nvme-port", ...own), []);
+  assert.match(
+    (await findings(stack, "nfs-port", ...own, "--rds-address=no.invalid"))[0]!,
+    /^skipped: not tried/,
+  );
 });
 
 Deno.test("the doctors of both kinds report a share with images, each from its own side", async () => {

@@ -293,8 +293,9 @@ for (const [what, flags, check, state, text, options] of wrong) {
     assert.equal(finding.state, state);
     assert.match(finding.found, text);
     assert.ok(finding.fix !== undefined, "it says what puts it right");
-    const hasProblem = examined.findings.some((finding) => finding.state === "problem");
-    assert.equal(examined.code, hasProblem ? 1 : 0);
+    const problems = examined.findings.filter((finding) => finding.state === "problem");
+    assert.deepEqual(problems, state === "problem" ? [finding] : [], "one fault is one problem");
+    assert.equal(examined.code, problems.length);
   }, options);
 }
 

@@ -6,7 +6,7 @@ import { maxNqnTailBytes } from "../config/flag_tables.ts";
 import { judgeNfsPort } from "../../doctor/router/shares.ts";
 import { defaultNfsPort } from "../../volume/model/directory/handle.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
-import { type Finding, type FindingListener, warning } from "../../volume/model/finding.ts";
+import { type Finding, type FindingListener, skipped, warning } from "../../volume/model/finding.ts";
 import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";
 import { judgeHostKey, judgeLogin, judgeReach, type SecretState } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
@@ -42,7 +42,7 @@ export async function checkUp(
   context: CallContext,
   found: FindingListener,
 ): Promise<void> {
-  const { finding: reach, from } = await checkReach(options, adapters);
+  const { finding: reach, from, unresolved } = await checkReach(options, adapters);
   found(reach);
   let volumes: readonly StoredVolume[] | undefined;
   if (reach.state === "ok") {
@@ -51,11 +51,14 @@ export async function checkUp(
     if (transport === undefined) found(notRead());
     else volumes = await readInside(transport, options, adapters, context, found);
   } else found(notRead(["host-key", "login"]));
-  if (options.kind === "directory") return found(await checkNfsPort(options, adapters));
+  if (options.kind === "directory") {
+    return found(unresolved ? notResolved("nfs-port") : await checkNfsPort(options, adapters));
+  }
   const { nqnPrefix, profile } = options;
   if (profile !== undefined) judgeProfile(profile.answers, nqnPrefix.length + maxNqnTailBytes).forEach(found);
   const { nvmePort: port } = options;
   const ports = options.nvmeAddress.split(",").map(async (address) => {
+    if (unresolved && address === options.router.address) return notResolved("nvme-port");
     const reach = await adapters.network.reach(address, port, connectMs);
     return judgeNvmePort({ address, port, reach, volumes, isNode: options.isNode });
   });
@@ -79,6 +82,8 @@ async function checkNfsPort(
 interface Arrival {
   readonly finding: Finding;
   readonly from?: string | undefined;
+  /** Whether its name has no address. @default {false} */
+  readonly unresolved?: true;
 }
 
 async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapters): Promise<Arrival> {
@@ -87,7 +92,8 @@ async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapter
   try {
     addresses = await network.resolve(address);
   } catch (error) {
-    return { finding: judgeReach({ address, port, addresses: messageOf(error), reach: undefined }) };
+    const finding = judgeReach({ address, port, addresses: messageOf(error), reach: undefined });
+    return { finding, unresolved: true };
   }
   const reach = await network.reach(address, port, connectMs);
   return {
@@ -223,6 +229,11 @@ async function volumesOf(router: RouterClient): Promise<readonly StoredVolume[] 
     if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "precondition")) return undefined;
     throw error;
   }
+}
+
+/** The check of a name that is a problem already. */
+function notResolved(name: string): Finding {
+  return skipped(name, "not tried until the router's name can be resolved");
 }
 
 function notRead(before: readonly string[] = []): Finding {

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { type Finding, type FindingListener, problem, warning } from "../../volume/model/finding.ts";
+import { type Finding, type FindingListener, problem, skipped, warning } from "../../volume/model/finding.ts";
 import { withNames } from "../../volume/model/name_plates.ts";
 import { policyCheck, sessionsCheck } from "./access.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
@@ -35,16 +35,29 @@ export async function runRouterChecks(
   settings: CheckSettings,
   found: FindingListener,
 ): Promise<void> {
+  const faulty = new Set<string>();
   for (const check of routerChecks) {
     try {
       const findings = await check.run(router, settings);
+      if (findings.some(({ state }) => state === "problem")) faulty.add(check.name);
       (check.namesVolumes ? await named(findings, router, settings) : findings).forEach(found);
     } catch (error) {
       if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
+      const cause = causeOf(error, faulty);
       const judge = check.essential ? problem : warning;
-      found(judge(check.name, `cannot be checked: ${error.message}`));
+      found(
+        cause === undefined
+          ? judge(check.name, `cannot be checked: ${error.message}`)
+          : skipped(check.name, `not checked until the problem of ${cause} is corrected`),
+      );
     }
   }
+}
+
+/** The check that has reported already why another one fails: one fault is one problem. */
+function causeOf({ kind }: VolumeError, faulty: ReadonlySet<string>): string | undefined {
+  if (faulty.has(packageCheck.name)) return packageCheck.name;
+  return kind === "precondition" && faulty.has(versionCheck.name) ? versionCheck.name : undefined;
 }
 
 /** The findings with the names on the router's plates behind the ids of volumes. One command, where anything is wrong. */
