@@ -110,7 +110,8 @@ export class Volume {
     const { id: volumeId, staging: stagingPath, target: targetPath, capability } = this;
     const publishContext = this.#publishContext;
     const mountFlags: readonly string[] = [];
-    const volumeContext = this.#location.parameters;
+    // Newer kernels give up what is refused when they try again: no call may find it now there, now gone.
+    const volumeContext = { ...this.#location.parameters, reconnectDelay: "60" };
     switch (method) {
       case "stage":
         return {
