@@ -14,7 +14,7 @@ import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { loopsUnder } from "../node/harness.ts";
+import { loopsUnder } from "../support/left_here.ts";
 import { print } from "../../tools/print.ts";
 import { judgeSeries } from "./growth.ts";
 import { liveHeapBytes } from "./heap.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { BINARY, isBuilt } from "./binary.ts";
+import { loopsUnder, mountsUnder } from "../support/left_here.ts";
 
 /** The longest time that a demo may take in these tests. */
 const limitMs = 90_000;
@@ -55,13 +56,8 @@ async function runDemo(
 
 /** Returns mounts and loop devices in a folder, and the folder's content. */
 async function traces(folder: string): Promise<string[]> {
-  const mounts = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n");
-  const { stdout } = await new Deno.Command("losetup", {
-    args: ["--list", "--noheadings", "-O", "BACK-FILE"],
-  }).output();
-  const loops = new TextDecoder().decode(stdout).split("\n");
   const left = [...Deno.readDirSync(folder)].map(({ name }) => name);
-  return [...mounts, ...loops].filter((line) => line.includes(folder)).concat(left);
+  return [...mountsUnder(folder), ...await loopsUnder(folder), ...left];
 }
 
 async function leavesNothing(use: (folder: string) => Promise<void>): Promise<void> {

@@ -2,7 +2,8 @@
  * Publishes in its own mount namespace, with `/dev` and the kubelet's folder shared or private; prints its findings as
  * JSON. To be run by `unshare --mount --propagation private`.
  */
-import { block, ext4, mountsUnder, RealNode, run, TestVolume } from "./harness.ts";
+import { block, ext4, RealNode, run, TestVolume } from "./harness.ts";
+import { mountsUnder } from "../support/left_here.ts";
 
 const [folder, dev, kubelet] = Deno.args as [string, string, string];
 const node = new RealNode(folder);

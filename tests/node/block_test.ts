@@ -1,6 +1,7 @@
 import { refusal, unsettled } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, checksum, mountsUnder, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
+import { block, call, checksum, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
+import { mountsUnder } from "../support/left_here.ts";
 
 const size = 16n * 1024n * 1024n;
 

@@ -5,17 +5,8 @@ import { systemRandom } from "../../src/host/random.ts";
 import { FenceWatch } from "../../src/node/fencing/fence_watch.ts";
 import { NodeService } from "../../src/node/node_service.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
-import {
-  block,
-  call,
-  ext4,
-  loopsUnder,
-  mountsUnder,
-  nodeTest,
-  type RealNode,
-  run,
-  TestVolume,
-} from "./harness.ts";
+import { block, call, ext4, nodeTest, type RealNode, run, TestVolume } from "./harness.ts";
+import { loopsUnder, mountsUnder } from "../support/left_here.ts";
 
 const small = 64n << 20n;
 

@@ -1,18 +1,8 @@
 import { refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import {
-  call,
-  checksum,
-  ext4,
-  mountsUnder,
-  nodeTest,
-  RealNode,
-  run,
-  TestVolume,
-  volumeBytes,
-  xfs,
-} from "./harness.ts";
+import { call, checksum, ext4, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
 import { runsOf, wrappedTool } from "./wrapped_tool.ts";
+import { mountsUnder } from "../support/left_here.ts";
 
 const mebibyte = 1n << 20n;
 const small = 16n * mebibyte;

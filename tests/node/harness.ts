@@ -18,6 +18,7 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Connector } from "../../src/volume/ports/node_ports.ts";
 import { RecordedEvents } from "../fakes/node_events.ts";
 import { hostOutput, isThere } from "../../tools/host_command.ts";
+import { loopsUnder, mountsUnder } from "../support/left_here.ts";
 
 /** NQN prefix of every volume of these tests. */
 export const nqnPrefix = "nqn.2000-02.com.mikrotik";
@@ -293,18 +294,6 @@ async function cleanUp(folder: string): Promise<readonly string[]> {
   }
   await Deno.remove(folder, { recursive: true });
   return left;
-}
-
-/** The mount points under a folder, in the kernel's order. */
-export function mountsUnder(folder: string): readonly string[] {
-  return Deno.readTextFileSync("/proc/self/mountinfo").split("\n").map((line) => line.split(" ")[4] ?? "")
-    .filter((mountPoint) => mountPoint.startsWith(folder));
-}
-
-/** The loop devices of files under a folder. */
-export async function loopsUnder(folder: string): Promise<readonly string[]> {
-  const output = await run("losetup", "-n", "-O", "NAME,BACK-FILE", "-l");
-  return output.split("\n").filter((line) => line.includes(folder)).map((line) => line.split(/\s+/)[0]!);
 }
 
 /** A failure does not stop the clean-up. */

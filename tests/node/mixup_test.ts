@@ -1,6 +1,7 @@
 import { reasonOf, refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, ext4, mountsUnder, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
+import { block, call, ext4, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
+import { mountsUnder } from "../support/left_here.ts";
 
 const small = 64n * 1024n * 1024n;
 

@@ -1,18 +1,8 @@
 import { refusal, unsettled } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { VolumeError } from "../../src/volume/errors.ts";
-import {
-  apart,
-  block,
-  call,
-  ext4,
-  loopsUnder,
-  mountsUnder,
-  nodeTest,
-  run,
-  TestVolume,
-  xfs,
-} from "./harness.ts";
+import { apart, block, call, ext4, nodeTest, run, TestVolume, xfs } from "./harness.ts";
+import { loopsUnder, mountsUnder } from "../support/left_here.ts";
 
 const small = 64n * 1024n * 1024n;
 

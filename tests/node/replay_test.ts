@@ -1,17 +1,8 @@
 import assert from "node:assert/strict";
 import { isReadOnlyDevice } from "../../src/filesystem/contents.ts";
 import { refusal } from "../fakes/refusal.ts";
-import {
-  call,
-  checksum,
-  ext4,
-  mountsUnder,
-  nodeTest,
-  type RealNode,
-  run,
-  TestVolume,
-  xfs,
-} from "./harness.ts";
+import { call, checksum, ext4, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
+import { mountsUnder } from "../support/left_here.ts";
 
 const files = 1_000;
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { loopsUnder, nodeTest, run } from "./harness.ts";
+import { nodeTest, run } from "./harness.ts";
+import { loopsUnder } from "../support/left_here.ts";
 
 /** How long a process keeps the device open, in seconds. */
 const heldSeconds = 1;

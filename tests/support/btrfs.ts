@@ -1,5 +1,6 @@
-import { hostOutput, isThere } from "../../tools/host_command.ts";
 // A real Btrfs for tests, on its own loop device; not a part of the simulator itself.
+import { hostOutput, isThere } from "../../tools/host_command.ts";
+import { loopsUnder, mountsUnder } from "./left_here.ts";
 
 /** Why no Btrfs can be made and mounted here; undefined when one can. */
 export const btrfsMissing: string | undefined = whatIsMissing();
@@ -33,12 +34,9 @@ export async function run(command: string, ...args: string[]): Promise<string> {
 }
 
 async function cleanUp(scratch: string, folder: string): Promise<void> {
-  const loops = await run("losetup", "--noheadings", "--output", "NAME,BACK-FILE", "--list");
-  const inside = loops.split("\n").filter((line) => line.includes(`${folder}/`));
-  for (const line of inside) await run("losetup", "--detach", line.split(/\s+/)[0]!);
+  for (const device of await loopsUnder(`${folder}/`)) await run("losetup", "--detach", device);
   // The kernel detaches the image's loop device with its last mount.
-  const mounted = (await Deno.readTextFile("/proc/self/mountinfo")).includes(` ${folder} `);
-  if (mounted) await run("umount", folder);
+  for (const path of mountsUnder(folder)) await run("umount", path);
   await Deno.remove(scratch, { recursive: true });
 }
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { callWithin, type GuestNode, GuestVolume, NodeTests, refusal, sh, shell } from "../kit/node.ts";
-import { call, ext4, mountsUnder, xfs } from "../../node/harness.ts";
+import { call, ext4, xfs } from "../../node/harness.ts";
+import { mountsUnder } from "../../support/left_here.ts";
 import { runsOf, wrappedTool } from "../../node/wrapped_tool.ts";
 import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
 

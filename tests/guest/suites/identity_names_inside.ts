@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { connectByHand, type GuestNode, GuestVolume, NodeTests, refusal, sh, until } from "../kit/node.ts";
-import { block, call, ext4, mountsUnder } from "../../node/harness.ts";
+import { block, call, ext4 } from "../../node/harness.ts";
+import { mountsUnder } from "../../support/left_here.ts";
 import type { Capability } from "../../../src/volume/model/capabilities.ts";
 import type { VolumeErrorKind } from "../../../src/volume/errors.ts";
 
