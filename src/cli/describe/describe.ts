@@ -15,7 +15,7 @@ import {
   volumeJson,
 } from "./print.ts";
 import { judgeVolume } from "../../doctor/node/volume_judge.ts";
-import { type ViewAdapters, viewVolume } from "../../doctor/node/volume_view.ts";
+import { isHere, type ViewAdapters, viewVolume } from "../../doctor/node/volume_view.ts";
 import { volumesOfNode } from "../../doctor/node/volumes.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
@@ -120,7 +120,7 @@ export async function describeVolumes(
   );
   if (volumeId !== undefined && volumes.length === 0) {
     io.err(
-      `rds-csi describe: the volume ${volumeId} is not on this node: no state file, no connection` +
+      `rds-csi describe: the volume ${volumeId} is not on this node: no state file, no connection, no map` +
         (volumeId.includes("/") ? "; if it is a claim, write pvc/NAMESPACE/NAME" : ""),
     );
     return exitCodes.unknown;
@@ -132,15 +132,15 @@ export async function describeVolumes(
   return volumes.every(isHealthy) ? exitCodes.ok : exitCodes.failed;
 }
 
-async function readAt(
+/** Reads all volumes, or one, of which only a map may be left: that has its name. */
+export async function readAt(
   adapters: ViewAdapters,
   volumeId: string | undefined,
   context: CallContext,
 ): Promise<readonly DescribedVolume[]> {
   const all = await volumesOfNode(adapters.deps, context);
-  const wanted = all.filter(({ id }) => volumeId === undefined || id === volumeId);
-  return await Promise.all(wanted.map(async (volume) => {
-    const view = await viewVolume(adapters, volume, context);
-    return { view, findings: judgeVolume(view) };
-  }));
+  const unknown = { id: volumeId ?? "", stagingState: undefined, connected: [] };
+  const wanted = volumeId === undefined ? all : [all.find(({ id }) => id === volumeId) ?? unknown];
+  const views = await Promise.all(wanted.map((volume) => viewVolume(adapters, volume, context)));
+  return views.filter(isHere).map((view) => ({ view, findings: judgeVolume(view) }));
 }

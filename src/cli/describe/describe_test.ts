@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { readDescribeOptions } from "./describe.ts";
+import { call, FakeNode } from "../../../tests/fakes/node_deps.ts";
+import { readAt, readDescribeOptions } from "./describe.ts";
 
 Deno.test("describe says that it knows nothing of a shared directory", () => {
   const args = ["0123abcd@/share/k8s/pvc-1.9f86d081@pvc-1", "--node-id", "n1"];
@@ -18,4 +19,22 @@ Deno.test("describe refuses an invalid volume id", () => {
     const args = [id, "--node-id", "n1"];
     assert.throws(() => readDescribeOptions(args, () => undefined, new FakeKernelFiles()), VolumeError, id);
   }
+});
+
+Deno.test("describe shows a volume of which only a mapping is left, and none of which nothing is", async () => {
+  const node = new FakeNode();
+  const [volumeContext, secrets] = [{ encrypted: "true" }, {
+    encryptionPassphrase: "correct horse battery staple",
+  }];
+  await node.stage({ volumeContext, secrets }, { encrypted: "true" });
+  node.table = [];
+  node.device.connected = false;
+  node.paths.nodes.delete("/state/volumes/pvc-1.json");
+  const adapters = { deps: node.deps, files: new FakeKernelFiles(), depth: "everything" } as const;
+  const found = async (id: string) =>
+    (await readAt(adapters, id, call())).flatMap(({ findings }) => findings.map(({ found }) => found));
+  assert.deepEqual(await found("pvc-1"), [
+    "there is no state file and no connection: a map is left of it: /dev/dm-40",
+  ]);
+  assert.deepEqual(await readAt(adapters, "pvc-2", call()), []);
 });

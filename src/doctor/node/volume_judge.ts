@@ -30,11 +30,15 @@ export function judgeVolume(view: VolumeView): readonly Finding[] {
     return [problem("StateDamaged", damaged, nodeFixes.stateDamaged(view.id, view.stateFile))];
   }
   if (stagingState === undefined) {
-    const nqns = view.connected.map(({ nqn }) => nqn);
+    const [nqn, ...more] = view.connected.map(({ nqn }) => nqn);
+    if (nqn === undefined) {
+      const maps = view.others.map(({ path }) => path).join(", ");
+      return [warning("NoState", `there is no state file and no connection: a map is left of it: ${maps}`)];
+    }
     const found =
       `there is no state file: the volume was attached by hand, left behind, or belongs to another driver: ` +
-      `nqn=${nqns.join(", ")}`;
-    return [warning("NoState", found, nodeFixes.connectionUnowned(view.id, nqns[0]!))];
+      `nqn=${[nqn, ...more].join(", ")}`;
+    return [warning("NoState", found, nodeFixes.connectionUnowned(view.id, nqn))];
   }
   return [
     ...view.health.map(({ reason, message }) => problem(reason, message, fixes[reason]?.(view.id))),

@@ -60,6 +60,11 @@ export function connectionsOf({ connected }: Pick<VolumeView, "connected">): rea
   return connected.flatMap(({ connections }) => connections);
 }
 
+/** Whether anything of the volume is on this node. */
+export function isHere({ stagingState, damaged, connected, others }: VolumeView): boolean {
+  return stagingState !== undefined || damaged !== undefined || connected.length > 0 || others.length > 0;
+}
+
 /** The adapters for reading a volume. */
 export interface ViewAdapters {
   readonly deps: NodeDeps;
