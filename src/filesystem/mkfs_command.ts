@@ -51,7 +51,7 @@ export function parseXfsVersion(output: string): string {
   if (version !== undefined) return version;
   throw new VolumeError(
     "precondition",
-    `Cannot tell the version of mkfs.xfs: output=${output.trim().slice(0, 80)}`,
+    `Cannot determine the version of mkfs.xfs: output=${output.trim().slice(0, 80)}`,
   );
 }
 

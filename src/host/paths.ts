@@ -79,7 +79,7 @@ export class SystemPaths implements Paths {
     });
     const resolved = result.stdout.replace(/\0$/, "");
     if (result.code === 0 && resolved.startsWith("/")) return join(resolved, basename(path));
-    throw new VolumeError("unavailable", `Cannot tell where ${path} leads to: ${complaint(result)}`);
+    throw new VolumeError("unavailable", `Cannot determine where ${path} leads to: ${complaint(result)}`);
   }
 
   async realPath(path: string): Promise<string | undefined> {

@@ -172,7 +172,7 @@ export async function readClusterUid(api: KubernetesApi, clock: Clock, signal: A
         const reason = messageOf(error);
         throw new VolumeError(
           "unavailable",
-          `Cannot tell which cluster this is because its API server does not say: ${reason}; set --cluster-id, or let the ` +
+          `Cannot determine which cluster this is because its API server does not say: ${reason}; set --cluster-id, or let the ` +
             "service account get the namespace kube-system",
           { cause: error },
         );

@@ -276,7 +276,7 @@ async function assertAttachRequired({ api, driverName }: Source, signal: AbortSi
   if (driver.spec?.attachRequired !== false) return;
   throw new VolumeError(
     "precondition",
-    `Cannot tell who has a volume because the CSIDriver object says attachRequired: false: csidriver=${driverName}; no ` +
+    `Cannot determine who has a volume because the CSIDriver object says attachRequired: false: csidriver=${driverName}; no ` +
       "VolumeAttachment is made then: end the pods that use volumes, and put this driver's object in its place",
   );
 }

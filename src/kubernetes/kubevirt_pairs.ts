@@ -38,7 +38,7 @@ export function kubevirtPairs(options: KubevirtPairsOptions): MigrationPairs {
         const reason = messageOf(error);
         throw new VolumeError(
           "unavailable",
-          `Cannot tell whether two nodes may share the volume because the cluster does not say who uses it: ` +
+          `Cannot determine whether two nodes may share the volume because the cluster does not say who uses it: ` +
             `volume=${pair.volumeId}: ${reason} (--migration-pairs kubevirt)`,
           { cause: error },
         );

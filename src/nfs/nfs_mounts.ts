@@ -144,7 +144,7 @@ export class SystemNfsMounts implements NfsMounts {
     });
     if (result.code === 0) return result.stdout.replace(/\0$/, "");
     if (/: (?:No such file or directory|Not a directory)$/m.test(result.stderr)) return undefined;
-    throw new VolumeError("unavailable", `Cannot tell where ${path} leads to: ${complaint(result)}`);
+    throw new VolumeError("unavailable", `Cannot determine where ${path} leads to: ${complaint(result)}`);
   }
 
   async readFolder(path: string, context: CallContext): Promise<FolderState> {

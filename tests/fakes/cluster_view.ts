@@ -93,7 +93,7 @@ export class FakeClusterView implements ClusterView {
 
   async assertAttachmentsReadable(): Promise<void> {
     await this.#answer(() => undefined);
-    if (!this.attachRequired) throw new VolumeError("precondition", "Cannot tell who has a volume");
+    if (!this.attachRequired) throw new VolumeError("precondition", "Cannot determine who has a volume");
   }
 
   #answer<T>(value: () => T): Promise<T> {

@@ -187,7 +187,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     assertCompared(write, premises);
     const isHeld = (premise: Premise) => holds(premise, { id, contents: this, upMs: this.#upMs });
     if (!premises.filter(({ is }) => is === "up-for").every(isHeld)) {
-      return { notSent: new VolumeError("unavailable", "Cannot tell how long the router is up") };
+      return { notSent: new VolumeError("unavailable", "Cannot determine how long the router is up") };
     }
     const effect: Effect = (half) => this.#write(write, half, premises, isHeld);
     const method = writeMethod(write, premises);

@@ -88,9 +88,10 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
   [
     "several devices",
     (node) => {
-      node.deps.connector.find = () => Promise.reject(new VolumeError("identity-mismatch", "Cannot tell"));
+      node.deps.connector.find = () =>
+        Promise.reject(new VolumeError("identity-mismatch", "Cannot determine"));
     },
-    /^problem Unknown Cannot tell/,
+    /^problem Unknown Cannot determine/,
   ],
 ];
 

@@ -52,7 +52,7 @@ export function readDevice(files: KernelFiles, nqn: string): FoundDevice | undef
   const found = devices.map(({ path, nsid }) => `${path} (nsid ${nsid})`).join(", ");
   throw new VolumeError(
     "identity-mismatch",
-    `Cannot tell which device is the volume's because the subsystem has several: nqn=${nqn} found ${found}; ` +
+    `Cannot determine which device is the volume's because the subsystem has several: nqn=${nqn} found ${found}; ` +
       "a subsystem of this driver has one namespace and, without native multipath, one connection: " +
       `once nothing uses them, disconnect by hand: nvme disconnect -n ${nqn}`,
   );

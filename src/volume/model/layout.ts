@@ -145,7 +145,7 @@ export function locationOf(imagePath: string, pools: readonly Pool[]): ImageLoca
   if (label === undefined) {
     throw new VolumeError(
       "unavailable",
-      `Cannot tell which subvolume holds the image because its pool shows no label of a Btrfs file system: path=${imagePath}`,
+      `Cannot determine which subvolume holds the image because its pool shows no label of a Btrfs file system: path=${imagePath}`,
     );
   }
   return subvolumeLocation(imagePath.slice(0, -inSubvolume.length - 1), label);

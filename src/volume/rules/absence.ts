@@ -16,7 +16,7 @@ export function assertSettled(state: Pick<RouterState, "upMs">, settleMs: number
   const left = Math.ceil((settleMs - state.upMs) / 1000);
   throw new VolumeError(
     "unavailable",
-    `Cannot tell which disks the router has because it booted only ${
+    `Cannot determine which disks the router has because it booted only ${
       Math.floor(state.upMs / 1000)
     } s ago and disks come ` +
       `back late: try again in ${left} s`,

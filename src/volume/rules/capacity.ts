@@ -93,7 +93,7 @@ export function assertSizesKnown(pool: Pick<Pool, "mountPoint">, promises: Pick<
   if (unknown === undefined) return;
   throw new VolumeError(
     "unavailable",
-    `Cannot tell what is left on the pool because the router does not say how large a disk on it is: ` +
+    `Cannot determine what is left on the pool because the router does not say how large a disk on it is: ` +
       `pool=${pool.mountPoint} disk=${unknown.id}: ${unknown.unreadable}; see /disk print detail on the router`,
   );
 }

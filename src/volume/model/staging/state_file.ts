@@ -60,7 +60,7 @@ export function parseKnown(text: string, volumeId: string, path: string): KnownC
   if (typeof fields === "string") {
     throw new VolumeError(
       "precondition",
-      `Cannot tell whether the volume was used here because what the node knows of it is damaged: volume=${volumeId} ` +
+      `Cannot determine whether the volume was used here because what the node knows of it is damaged: volume=${volumeId} ` +
         `file=${path}; find out whether it holds data (rds-csi attach), then remove the file`,
     );
   }
