@@ -43,8 +43,17 @@ help:
 	awk -F '"' '/^  "/ { inside = /"tasks"/ } inside && /^    "/ { name = $$2; gsub(":", "/", name) } \
 	  inside && /^      "description"/ { printf "  make %-16s %s\n", name, $$4 }' deno.json
 
+# What Deno itself says of packages that it cannot download helps nobody.
+define packages
+"$(DENO)" install --quiet --entrypoint src/main.ts >/dev/null 2>&1 || { \
+  echo "Cannot get the npm packages of deno.json: without a network, set DENO_DIR to a cache that has them, and" \
+    "DENORT_BIN=/path/to/denort for make build; with one, deno install says more" >&2; exit 1; }
+endef
+
 $(subst :,/,$(TASKS)):
+	$(if $(filter helm test/packages,$@),,$(packages))
 	"$(DENO)" task --quiet $(subst /,:,$@)
 
 verify/%:
+	$(packages)
 	"$(DENO)" task --quiet verify $*

@@ -185,6 +185,16 @@ async function assertMachine(file: string, target: string | undefined): Promise<
   );
 }
 
+/** What a compiler says that had no runtime: only the address, where it could not download one. */
+export function withAdvice(text: string): string {
+  const url = /error sending request for url \((\S+)\)/.exec(text)?.[1];
+  const advice = "put a denort of the compiling Deno's version on this machine, and run: " +
+    "make build DENORT_BIN=/path/to/denort";
+  return url === undefined
+    ? `Cannot compile the executable. If its runtime cannot be downloaded here, ${advice}.\n${text}`
+    : `Cannot compile the executable because its runtime cannot be downloaded: url=${url}; ${advice}`;
+}
+
 /** Sets the variables for an image's platform; returns the executable's path. */
 function chooseImage(architecture: Architecture): string {
   const { target, runtime } = imagePlatforms[architecture];
@@ -214,13 +224,8 @@ async function main(): Promise<number> {
   try {
     await run(env("DENO_COMPILE") || Deno.execPath(), args);
   } catch (error) {
-    if (env("DENORT_BIN")) throw error;
-    const advice =
-      "If its runtime cannot be downloaded here, put a denort of the version of the compiling Deno on this " +
-      "machine, and run: make build DENORT_BIN=/path/to/denort";
-    throw new Error(`Cannot compile the executable. ${advice}.\n${(error as Error).message}`, {
-      cause: error,
-    });
+    const text = error instanceof Error ? error.message : String(error);
+    throw new Error(env("DENORT_BIN") ? text : withAdvice(text), { cause: error });
   }
   await assertMachine(join(ROOT, out), env("COMPILE_TARGET"));
   const { size } = await Deno.stat(join(ROOT, out));

@@ -17,5 +17,6 @@ done
 command -v npm >/dev/null || { echo "Deno $version is not on the PATH, and npm, which would bring it, is not there either" >&2; exit 1; }
 mkdir -p "$folder/deno-$version"
 cp "$pins/package.json" "$pins/package-lock.json" "$folder/deno-$version/"
-npm ci --loglevel=error --no-audit --no-fund --prefix "$folder/deno-$version" >&2
+npm ci --loglevel=error --no-audit --no-fund --prefix "$folder/deno-$version" >&2 ||
+  { echo "Cannot get Deno $version from npm: put it on the PATH, or try again with a network" >&2; exit 1; }
 printf '%s\n' "$folder/deno-$version/node_modules/.bin/deno"
