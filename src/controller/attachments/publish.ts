@@ -1,6 +1,5 @@
 import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { poolOf } from "../../volume/model/ids.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import {
   type ContextValues,
@@ -29,10 +28,10 @@ import {
   type OwnedVolume,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import { assertImageShown, assertImageUsable, heldBytes, notFound, readOwned, readOwnView } from "../load.ts";
+import { assertImageShown, assertImageUsable, notFound, readOwnView } from "../load.ts";
 import { fits } from "../records/comment.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
-import { assertGrown, growVolume } from "../volumes/expand.ts";
+import { ForgottenGrowths } from "./forgotten_growths.ts";
 import { isOlderThan, latestEpoch, latestEpochIfReported, olderEpoch } from "../records/epochs.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
 import { exported, recordNqn, withdrawal } from "../records/steps.ts";
@@ -57,10 +56,10 @@ export async function publishVolume(
   const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
   const published = await reportingRefusal(deps, refusal, async () => {
     const read = () => readToPublish(call, id, request);
-    const ready = (view: View) => readyToPublish(call, view);
     const first = request.isStatic ? await read() : undefined;
-    const rule = (view: View) => decidePublishing(call, view, request, parameters);
-    return await changeByRule(call, { id, verb: "publish", first, read, ready }, rule);
+    const growths = new ForgottenGrowths(call);
+    const rule = (view: View) => decidePublishing(call, view, request, parameters, growths);
+    return await changeByRule(call, { id, verb: "publish", first, read }, rule);
   });
   call.projection.show(id, published.record);
   return publishContext(call, published, request, parameters);
@@ -81,15 +80,6 @@ async function readToPublish(call: ControllerCall, id: string, request: PublishR
   return view;
 }
 
-/** An epoch that goes on has shown its image when it began. A disk that is smaller than its image is grown first. */
-async function readyToPublish(call: ControllerCall, view: View): Promise<View> {
-  const volume = ownedIn(call, view);
-  assertImageUsable(call, volume, view, "publish");
-  if (volume.record.holders.length === 0) assertImageShown(volume, view, "publish");
-  const { stored } = await withForgottenGrowth(call, volume, view);
-  return { ...view, volume: stored };
-}
-
 function ownedIn({ settings }: ControllerCall, { volume }: View): OwnedVolume {
   return assertOwned(volume!, settings.cluster, "publish");
 }
@@ -100,9 +90,15 @@ async function decidePublishing(
   view: View,
   request: PublishRequest,
   parameters: VolumeParameters,
+  growths: ForgottenGrowths,
 ): Promise<Decision<OwnedVolume>> {
   const volume = ownedIn(call, view);
   if (view.isAssumed && !mayBeginUnread(call, volume)) return { need: "own" };
+  assertImageUsable(call, volume, view, "publish");
+  // An epoch that goes on has shown its image when it began.
+  if (volume.record.holders.length === 0) assertImageShown(volume, view, "publish");
+  const grown = growths.again(volume, view);
+  if (grown !== undefined) return grown;
   await assertKnownNode(call, request.nodeId);
   const holds = holderOf(volume, request.nodeId) !== undefined;
   const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
@@ -152,39 +148,6 @@ function withdrawnFirst(
     return "again" as const;
   };
   return { step: withdrawal(call, volume, latest), next };
-}
-
-/**
- * Grows a disk again whose router lost its last seconds after the volume had grown: the image has kept the size that the
- * PersistentVolume names, and that a file system may have. One command; none for any other volume. An export that is on, as
- * of a publish that was given up, stays on where this router grows disks so. A router that grows no disk keeps its volume from
- * no node: that is published as it is, after another look.
- */
-async function withForgottenGrowth(
-  call: ControllerCall,
-  volume: OwnedVolume,
-  view: View,
-): Promise<OwnedVolume> {
-  const { id, imagePath, sizeBytes, exported } = volume.stored;
-  const imageBytes = heldBytes(volume.stored, view);
-  const canGrow = !exported || call.settings.growth === "live";
-  if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return volume;
-  const fields = { volume: id, size: String(sizeBytes), image: String(imageBytes) };
-  call.notes.warn("the router forgot that the volume had grown: growing its disk to its image", fields);
-  const grow = async () => {
-    const after = await growVolume(call, "publish", view, imageBytes);
-    assertGrown("publish", sizeBytes, after.stored, imageBytes);
-    return after;
-  };
-  try {
-    return await call.promised.during(poolOf(imagePath), imageBytes - sizeBytes, grow);
-  } catch (error) {
-    if (!VolumeError.is(error, "precondition")) throw error;
-    call.notes.warn("the volume is published in the size of its disk", { ...fields, reason: error.message });
-    const { volume: kept } = await readOwned(call, id, "publish");
-    if (kept === undefined) throw notFound("publish", id);
-    return kept;
-  }
 }
 
 /**

@@ -47,11 +47,7 @@ Deno.test("publishVolume() reads first where the router forgot a growth before t
   assert.deepEqual(methods(), ["view", "change", "change"]);
   await unpublish("b");
   await publish("b");
-  assert.deepEqual(
-    methods(),
-    ["view", "change", "exportUnseen"],
-    "as before, once a read has shown the image to fit",
-  );
+  assert.deepEqual(methods(), ["change", "exportUnseen"], "as before, once the disk was grown to the image");
 });
 
 Deno.test("publishVolume() reads first where the router has forgotten a growth, and kept the record", async () => {
