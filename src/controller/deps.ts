@@ -1,3 +1,4 @@
+import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import type { SubvolumeNames } from "../volume/model/layout.ts";
 import type { ClusterView } from "../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../volume/ports/controller_events.ts";
@@ -11,6 +12,7 @@ import type { ParameterDefaults } from "../volume/model/parameters.ts";
 import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import type { VolumeStore } from "../volume/ports/store.ts";
 import type { VolumeProjection } from "../volume/ports/projection.ts";
+import type { ImportClaim } from "../volume/rules/import.ts";
 import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
 import type { HardwareMemory } from "./hardware/memory.ts";
 import type { MisplacedVolumes } from "./misplaced.ts";
@@ -56,6 +58,22 @@ export interface VolumeLocking {
   tryTake(keys: readonly string[], holder: string): (() => void) | undefined;
 }
 
+/**
+ * Makes a disk that this driver did not make a volume of this cluster, for a call that is going to change it. Any other is left as
+ * it is. No command for those; else one or two.
+ *
+ * @param read a look at the slot, in which the disk is
+ * @param claim what a disk without a record is to be imported as; without it such a disk is left alone
+ * @returns the disk as it is now
+ * @throws {VolumeError} precondition on any doubt, or when the record does not fit; busy or unavailable
+ */
+export type TakeOver = (
+  call: ControllerCall,
+  read: VolumeView & { readonly id: string },
+  disk: StoredVolume,
+  claim?: ImportClaim,
+) => Promise<StoredVolume>;
+
 /** Everything the controller's operations need, handed in. */
 export interface ControllerDeps {
   readonly store: VolumeStore;
@@ -70,6 +88,7 @@ export interface ControllerDeps {
   /** Who may share a volume for a migration. */
   readonly pairs: MigrationPairs;
   readonly detachedNodes: DetachedNodes;
+  readonly takeOver: TakeOver;
   readonly memory: VolumeMemory;
   readonly promised: PromisedRoom;
   /** What is wrong with the router's arrays and drives, as far as this controller has read it. */

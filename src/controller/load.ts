@@ -7,8 +7,6 @@ import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../volume/rules/ownership.ts";
 import type { FileView, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
-import { importFirst } from "./import/import_disk.ts";
-import { migrateFirst } from "./legacy/migrate.ts";
 import { changedMeanwhile } from "./not_done.ts";
 import { readSlot, type View } from "./records/view.ts";
 import type { ControllerCall, ControllerDeps } from "./deps.ts";
@@ -63,8 +61,7 @@ export async function readView(
     return view;
   }
   call.memory.known.noteImage(stored, view);
-  const imported = claim && await importFirst(call, view, stored, claim);
-  return { ...view, volume: imported ?? await migrateFirst(call, view, stored) };
+  return { ...view, volume: await call.takeOver(call, view, stored, claim) };
 }
 
 /**

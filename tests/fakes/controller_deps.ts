@@ -4,6 +4,7 @@ import { ImageCopies } from "../../src/controller/volumes/copies.ts";
 import { HardwareMemory } from "../../src/controller/hardware/memory.ts";
 import { VolumeMemory } from "../../src/controller/records/memory.ts";
 import { PromisedRoom } from "../../src/controller/volumes/promised_room.ts";
+import { takeOver } from "../../src/controller/take_over.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/model/parameters.ts";
@@ -132,6 +133,7 @@ export function controllerDeps(
     locks: new VolumeLocks(),
     pairs: anyPair,
     detachedNodes: unknownDetachedNodes,
+    takeOver,
     memory: new VolumeMemory(clock, false),
     hardware: new HardwareMemory(clock),
     promised: new PromisedRoom(clock, all, isOnly),

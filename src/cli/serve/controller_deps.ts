@@ -16,6 +16,7 @@ import { HardwareMemory } from "../../controller/hardware/memory.ts";
 import { VolumeMemory } from "../../controller/records/memory.ts";
 import { PromisedRoom } from "../../controller/volumes/promised_room.ts";
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
+import { takeOver } from "../../controller/take_over.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
@@ -76,6 +77,7 @@ export function controllerDeps(
     store,
     clock,
     random,
+    takeOver,
     memory: new VolumeMemory(clock, alone),
     hardware: new HardwareMemory(clock),
     promised: new PromisedRoom(clock, config.settings, alone),

@@ -14,7 +14,6 @@ import { answered, failMutation } from "../not_done.ts";
 import { type About, changeByRule, type Decision } from "../records/loop.ts";
 import { withdrawal } from "../records/steps.ts";
 import { readSlot, type View } from "../records/view.ts";
-import { migrateFirst } from "../legacy/migrate.ts";
 import { assertOneObject } from "../one_object.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
@@ -79,7 +78,7 @@ async function readyToDelete(call: ControllerCall, view: View): Promise<View> {
   assertNotForeign(view.foreign, "delete");
   assertNotShared(call, view.id, view, "delete");
   if (view.volume === undefined) return view;
-  return { ...view, volume: await migrateFirst(call, view, view.volume) };
+  return { ...view, volume: await call.takeOver(call, view, view.volume) };
 }
 
 /** What there is of a volume without a disk. */
