@@ -2,7 +2,7 @@ import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
-import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
+import { baseOf, filePrefixOf, isImageOf } from "../volume/model/image_names.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../volume/rules/ownership.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { annotationPrefix } from "../../src/kubernetes/objects.ts";
 import { volumeIdFor } from "../../src/volume/model/ids.ts";
-import { filePrefixOf } from "../../src/volume/model/layout.ts";
+import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { readPage } from "./pages.ts";
 
 /** Every metric that 3whiskeywhiskey/rds-csi registers at its last commit, 9759724 (pkg/observability/prometheus.go). */

@@ -1,4 +1,4 @@
-import { filePrefixOf } from "../../src/volume/model/layout.ts";
+import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { promisedBytes } from "../../src/volume/rules/capacity.ts";
 import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
 import { parseComment } from "../../src/volume/model/record.ts";

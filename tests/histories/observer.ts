@@ -1,5 +1,5 @@
 import { isLegacyId } from "../../src/volume/model/ids.ts";
-import { filePrefixOf } from "../../src/volume/model/layout.ts";
+import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { platesFolder } from "../../src/volume/model/name_plates.ts";
 import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
 import { gibibyte } from "../fakes/controller_deps.ts";

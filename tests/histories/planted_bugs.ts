@@ -325,7 +325,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a node that leaves stays in the record",
-    file: "src/volume/rules/publish.ts",
+    file: "src/volume/rules/unpublish.ts",
     from: '    return { action: "leave", record: withoutNode(record, remaining), remaining, unfenced };\n',
     to: '    return { action: "leave", record, remaining, unfenced };\n',
   },

@@ -6,7 +6,8 @@ import { scratchPrefix } from "../../src/doctor/probe/names.ts";
 import { markedQuery } from "../../src/routeros/directories/statements.ts";
 import { fileName, holding } from "../../src/routeros/store/queries.ts";
 import { directoryMark, markedDirectories } from "../../src/volume/model/directory/names.ts";
-import { filePrefixOf, leftoversOf, volumeOfImage } from "../../src/volume/model/layout.ts";
+import { filePrefixOf, volumeOfImage } from "../../src/volume/model/image_names.ts";
+import { leftoversOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile } from "../../src/volume/model/inventory.ts";
 import {
   formatPlate,

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { isSnapshotId, isVolumeId, snapshotIdFor } from "../../src/volume/model/ids.ts";
-import { filePrefixOf, leftoversOf } from "../../src/volume/model/layout.ts";
+import { filePrefixOf } from "../../src/volume/model/image_names.ts";
+import { leftoversOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile } from "../../src/volume/model/inventory.ts";
 import {
   anySnapshot,

@@ -19,10 +19,10 @@ import {
   withoutLayer,
 } from "../../volume/rules/publish.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import {
   type Holder,
+  isSameNode,
   maxGrowths,
   nodeIdsOf,
   type OwnedVolume,

@@ -9,7 +9,8 @@ import {
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import { importableImage, type ImportClaim } from "../../volume/rules/import.ts";
-import { isImageOf, plainLocation } from "../../volume/model/layout.ts";
+import { isImageOf } from "../../volume/model/image_names.ts";
+import { plainLocation } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

@@ -9,9 +9,8 @@ import {
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { epochNqn } from "../../volume/model/epoch.ts";
-import { nodeIdsOf, parseComment } from "../../volume/model/record.ts";
+import { nodeIdsOf, parseComment, unfencedNode } from "../../volume/model/record.ts";
 import type { DetachedNode } from "../../volume/ports/cluster_ports.ts";
-import { unfencedNode } from "../../volume/rules/detached_nodes.ts";
 import { eventText } from "../../volume/rules/event_text.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

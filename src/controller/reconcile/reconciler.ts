@@ -1,9 +1,8 @@
 import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import { nodeIdsOf, type OwnedVolume, unfencedNode } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { howToWithdraw } from "../../volume/rules/used_elsewhere.ts";
-import { unfencedNode } from "../../volume/rules/detached_nodes.ts";
 import {
   isStillUnwanted,
   isStillUnwantedOn,

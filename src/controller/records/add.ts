@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
-import { filePrefixOf } from "../../volume/model/layout.ts";
+import { filePrefixOf } from "../../volume/model/image_names.ts";
 import { type OwnedVolume, parseComment } from "../../volume/model/record.ts";
 import type { Commit, NewVolume } from "../../volume/ports/store.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";

@@ -8,7 +8,8 @@ import { testContext, testController } from "../../../tests/fakes/controller_dep
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
-import { filePrefixOf, locationOf, plainLocation } from "../../volume/model/layout.ts";
+import { filePrefixOf } from "../../volume/model/image_names.ts";
+import { locationOf, plainLocation } from "../../volume/model/layout.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
 import type { ControllerCall } from "../deps.ts";
 import {

@@ -1,4 +1,4 @@
-import { filePrefixOf } from "../../volume/model/layout.ts";
+import { filePrefixOf } from "../../volume/model/image_names.ts";
 import type { ImageLocation, VolumeView } from "../../volume/model/inventory.ts";
 import type { VolumeError } from "../../volume/errors.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";

@@ -1,4 +1,4 @@
-import { filePrefixOf } from "../../volume/model/layout.ts";
+import { filePrefixOf } from "../../volume/model/image_names.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";

@@ -1,4 +1,4 @@
-import { filePrefixOf } from "../../volume/model/layout.ts";
+import { filePrefixOf } from "../../volume/model/image_names.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { ControllerCall } from "../deps.ts";
 

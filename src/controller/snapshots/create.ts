@@ -1,13 +1,8 @@
 import { folderOf } from "../../volume/model/sources.ts";
 import { getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import {
-  assertOwnLabel,
-  filePrefixOf,
-  locationOf,
-  plainLocation,
-  subvolumeLocation,
-} from "../../volume/model/layout.ts";
+import { filePrefixOf } from "../../volume/model/image_names.ts";
+import { assertOwnLabel, locationOf, plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type {

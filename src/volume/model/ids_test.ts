@@ -19,7 +19,7 @@ import {
   volumeIdFor,
   VolumeIdPrefix,
 } from "./ids.ts";
-import { filePrefixOf } from "./layout.ts";
+import { filePrefixOf } from "./image_names.ts";
 
 const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { filePrefixOf, isImageOf } from "./image_names.ts";
 import {
-  baseOf,
-  filePrefixOf,
   imageLocationFor,
-  isImageOf,
   isNeverUsedMark,
   leftoversOf,
   locationOf,
@@ -13,7 +11,6 @@ import {
   subvolumeLocation,
   unfinishedCopies,
   unfinishedPath,
-  volumeOfImage,
   withinPool,
 } from "./layout.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
@@ -35,8 +32,6 @@ const file = (path: string): StoredFile => ({ path, sizeBytes: 1n, directory: fa
 const folder = (path: string): StoredFile => ({ path, sizeBytes: 0n, directory: true });
 const leftovers = (files: readonly StoredFile[], basePaths = bases, mounted = pools) =>
   leftoversOf(files, filePrefix, basePaths, mounted);
-
-Deno.test("filePrefixOf() names volume and cluster", () => assert.equal(filePrefix, "pvc-1.0123abcd"));
 
 Deno.test("neverUsedMark() names each attempt's mark differently, and isNeverUsedMark() knows them all", () => {
   const location = subvolumeLocation("/pool/csi/a", "pool-fs");
@@ -104,52 +99,6 @@ Deno.test("a label that two mounts have is refused with the disk and the remedy,
 Deno.test("withinPool() returns a path as the pool's file system names it", () => {
   assert.equal(withinPool("/pool/csi/deep/x"), "csi/deep/x");
   assert.equal(withinPool("/pool/x"), "x");
-});
-
-Deno.test("isImageOf() recognises both forms in any folder, and nothing similar", () => {
-  for (const base of [...bases, "/pool/old/deep"]) {
-    for (const path of [`${base}/${filePrefix}.img`, `${base}/${filePrefix}/disk.img`]) {
-      assert.equal(isImageOf(path, filePrefix), true, path);
-      assert.equal(volumeOfImage(path, "0123abcd"), "pvc-1");
-      assert.equal(baseOf(path, filePrefix), base);
-    }
-  }
-  const others = [
-    `/pool/csi/${filePrefix}`,
-    `/pool/csi/${filePrefix}.img.0123abcd.part`,
-    `/pool/csi/${filePrefix}/other.img`,
-    `/pool/csi/${filePrefix}/deep/disk.img`,
-    `/pool/csi/${filePrefix}0.img`,
-    `/pool/csi/${filePrefix}0/disk.img`,
-    `/pool/csi/x${filePrefix}.img`,
-    `/pool/csi/x-${filePrefix}/disk.img`,
-    `/pool/csi/pvc-1.0123abce.img`,
-    `/pool/csi/pvc-1.img`,
-    `/pool/csi/snap-x.pvc-1.zz.n.0123abcd.img`,
-    `${filePrefix}.img`,
-  ];
-  for (const path of others) {
-    assert.equal(isImageOf(path, filePrefix), false, path);
-    assert.notEqual(volumeOfImage(path, "0123abcd"), "pvc-1", path);
-  }
-});
-
-Deno.test("volumeOfImage() knows the legacy driver's names, and those of no other cluster", () => {
-  const legacyId = "pvc-00000000-0000-0000-0000-00000000000a";
-  assert.equal(volumeOfImage(`/pool/csi/${legacyId}.img`, "0123abcd"), legacyId);
-  const others = [
-    `/pool/csi/${legacyId}.0123abcd.img`,
-    `/pool/csi/${legacyId}/disk.img`,
-    "/pool/csi/pvc-1.ffffffff.img",
-    "/pool/csi/data.img",
-    "/pool/csi/pvc-1.0123abcd",
-    "/pool/disk.img",
-  ];
-  for (const path of others) assert.equal(volumeOfImage(path, "0123abcd"), undefined, path);
-});
-
-Deno.test("baseOf() goes by the last segment that is the volume's", () => {
-  assert.equal(baseOf(`/pool/${filePrefix}/${filePrefix}/disk.img`, filePrefix), `/pool/${filePrefix}`);
 });
 
 Deno.test("locationOf() returns where an image is, on any pool", () => {

@@ -56,6 +56,20 @@ export function nodeDigest(nodeId: string): string {
   return digest(nodeId, 8);
 }
 
+/** What the record keeps of a holder that leaves and cannot be shut out. */
+export function unfencedNode({ nodeId, sinceSeconds, machine }: Holder): UnfencedNode {
+  const node = { nodeDigest: nodeDigest(nodeId), sinceSeconds };
+  return machine === undefined ? node : { ...node, machine };
+}
+
+/**
+ * Whether that is the node that has left. If its machine is recorded, a node of unknown machine does not match: it may
+ * be another machine of that name, while the one that left goes on writing.
+ */
+export function isSameNode(left: UnfencedNode, nodeId: string, machine: string | undefined): boolean {
+  return left.nodeDigest === nodeDigest(nodeId) && (left.machine === undefined || left.machine === machine);
+}
+
 /** What the router stores about a volume for this driver. */
 export interface VolumeRecord {
   /** Hash of the cluster that owns the volume, see `clusterHash()`. */

@@ -4,6 +4,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import { digest } from "./digest.ts";
 import {
   formatComment,
+  isSameNode,
   maxCommentBytes,
   maxGrowths,
   newComment,
@@ -11,6 +12,7 @@ import {
   parseComment,
   type RecordComment,
   rewritten,
+  unfencedNode,
   type VolumeRecord,
 } from "./record.ts";
 import { formatSource } from "./sources.ts";
@@ -187,4 +189,18 @@ Deno.test("a record gets no longer when its last holder leaves, so that a withdr
   const held = formatComment(newComment(aRecord({ epoch, holders: [aHolder("n")] })));
   const left = formatComment(newComment(aRecord({ epoch, withdrawnAtSeconds: 2_000_000_000 })));
   assert.ok(left.length <= held.length);
+});
+
+Deno.test("isSameNode() recognises a node by id and machine", () => {
+  const left = unfencedNode(aHolder("a", { machine: "0a0b0c0d" }));
+  assert.equal(isSameNode(left, "a", "0a0b0c0d"), true);
+  assert.equal(isSameNode(left, "a", undefined), false, "it may be another machine of that name");
+  assert.equal(
+    isSameNode(unfencedNode(aHolder("a")), "a", "0a0b0c0d"),
+    true,
+    "which one left is not on record",
+  );
+  assert.equal(isSameNode(unfencedNode(aHolder("a")), "a", undefined), true);
+  assert.equal(isSameNode(left, "a", "ffffffff"), false);
+  assert.equal(isSameNode(left, "b", "0a0b0c0d"), false);
 });

@@ -1,7 +1,7 @@
 import { isLegacyEpoch } from "./epoch.ts";
 import { isLegacyId, parentFolder } from "./ids.ts";
 import { digest } from "./digest.ts";
-import { baseOf, filePrefixOf, isImageOf } from "./layout.ts";
+import { baseOf, filePrefixOf, isImageOf } from "./image_names.ts";
 import type { OwnedVolume, VolumeRecord } from "./record.ts";
 
 /** The source of a volume. */

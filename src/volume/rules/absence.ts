@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
 import { poolOf } from "../model/ids.ts";
-import { isImageOf } from "../model/layout.ts";
+import { isImageOf } from "../model/image_names.ts";
 import type { RouterState, StoredFile } from "../model/inventory.ts";
 
 /** How long after its boot a router may still be bringing disks back, unless a probe says otherwise. */

@@ -1,5 +1,4 @@
-import type { Holder, UnfencedNode } from "../model/record.ts";
-import { nodeDigest } from "../model/record.ts";
+import type { UnfencedNode } from "../model/record.ts";
 
 /** The fields of a Node that show whether its kubelet has given up a volume. */
 export interface ClusterNode {
@@ -34,20 +33,6 @@ export interface DetachedNodeView {
  * (`nodeStatusReportFrequency`).
  */
 const maxHeartbeatAgeSeconds = 6 * 60;
-
-/** What the record keeps of a holder that leaves and cannot be shut out. */
-export function unfencedNode({ nodeId, sinceSeconds, machine }: Holder): UnfencedNode {
-  const node = { nodeDigest: nodeDigest(nodeId), sinceSeconds };
-  return machine === undefined ? node : { ...node, machine };
-}
-
-/**
- * Whether that is the node that has left. If its machine is recorded, a node of unknown machine does not match: it may
- * be another machine of that name, while the one that left goes on writing.
- */
-export function isSameNode(left: UnfencedNode, nodeId: string, machine: string | undefined): boolean {
-  return left.nodeDigest === nodeDigest(nodeId) && (left.machine === undefined || left.machine === machine);
-}
 
 /**
  * Why it is unknown whether a node that has left a volume has given it up, for people; undefined when its kubelet says

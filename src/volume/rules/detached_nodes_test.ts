@@ -1,12 +1,5 @@
 import assert from "node:assert/strict";
-import { aHolder } from "../../../tests/fakes/records.ts";
-import {
-  type ClusterNode,
-  type DetachedNodeView,
-  isSameNode,
-  reasonAgainstDetached,
-  unfencedNode,
-} from "./detached_nodes.ts";
+import { type ClusterNode, type DetachedNodeView, reasonAgainstDetached } from "./detached_nodes.ts";
 
 const nowSeconds = 1_700_100_000;
 const held = { sinceSeconds: 1_700_000_000, machine: "0a0b0c0d" };
@@ -58,18 +51,4 @@ for (const [what, view, reason] of doubts) {
 
 Deno.test("a node has not provably given up a volume that it held for an unknown time", () => {
   assert.match(reasonAgainstDetached({}, aView()) ?? "", /the record does not say/);
-});
-
-Deno.test("isSameNode() recognises a node by id and machine", () => {
-  const left = unfencedNode(aHolder("a", { machine: "0a0b0c0d" }));
-  assert.equal(isSameNode(left, "a", "0a0b0c0d"), true);
-  assert.equal(isSameNode(left, "a", undefined), false, "it may be another machine of that name");
-  assert.equal(
-    isSameNode(unfencedNode(aHolder("a")), "a", "0a0b0c0d"),
-    true,
-    "which one left is not on record",
-  );
-  assert.equal(isSameNode(unfencedNode(aHolder("a")), "a", undefined), true);
-  assert.equal(isSameNode(left, "a", "ffffffff"), false);
-  assert.equal(isSameNode(left, "b", "0a0b0c0d"), false);
 });

@@ -1,5 +1,5 @@
 import { isVolumeId, parentFolder, poolOf } from "../model/ids.ts";
-import { volumeOfImage } from "../model/layout.ts";
+import { volumeOfImage } from "../model/image_names.ts";
 import type { Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import {
   describePlate,

@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
 import { isLegacyId } from "../model/ids.ts";
-import { filePrefixOf, isImageOf } from "../model/layout.ts";
+import { filePrefixOf, isImageOf } from "../model/image_names.ts";
 import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
 import { type OwnedVolume, parseComment } from "../model/record.ts";
 

@@ -10,16 +10,15 @@ import {
   parseEpoch,
 } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
-import { isSameNode, unfencedNode } from "./detached_nodes.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { Random } from "../ports/system.ts";
 import type { StoredVolume } from "../model/inventory.ts";
 import {
   type Holder,
   isEncrypted,
+  isSameNode,
   nodeIdsOf,
   type OwnedVolume,
-  type UnfencedNode,
   type VolumeRecord,
 } from "../model/record.ts";
 
@@ -206,7 +205,7 @@ export function exportedCounter({ stored: { id, exportNqn } }: OwnedVolume): num
  * Whether the export is named after a later epoch than the record's, or the cluster knows one: an older record is back. Its
  * holders have been shut out since, and whoever got the later epoch may still write.
  */
-function isOfEarlierEpoch(volume: OwnedVolume, latestEpoch = 0): boolean {
+export function isOfEarlierEpoch(volume: OwnedVolume, latestEpoch = 0): boolean {
   return Math.max(latestEpoch, exportedCounter(volume)) > (volume.record.epoch?.counter ?? 0);
 }
 
@@ -255,54 +254,6 @@ export function mayReplay(
 /** Whether this use of the volume may not write. */
 export function isReadOnlyUse(mode: AccessMode, readOnly: boolean): boolean {
   return readOnly || isReadOnlyMode(mode);
-}
-
-/** The decision on an unpublish. */
-export type UnpublishDecision =
-  /** No holder is left, or the record is older than the export: withdraw the export, and verify. */
-  | { readonly action: "withdraw" }
-  /** Others are left: the export stays for them. */
-  | {
-    readonly action: "leave";
-    readonly record: VolumeRecord;
-    readonly remaining: readonly Holder[];
-    /** To be recorded, unless it is known to have given up the volume; undefined for a node that may not write. */
-    readonly unfenced: UnfencedNode | undefined;
-  }
-  /** The node does not hold it, others do: nothing changes. */
-  | { readonly action: "not-holder"; readonly remaining: readonly Holder[] }
-  /** It has no holder and the export is off: nothing to do. */
-  | { readonly action: "done" };
-
-/**
- * Decides what unpublishing a volume from a node takes.
- *
- * @param nodeId the node, or "" for all of them (CSI specification, ControllerUnpublishVolumeRequest.node_id)
- */
-export function decideUnpublish(volume: OwnedVolume, nodeId: string): UnpublishDecision {
-  if (isOfEarlierEpoch(volume)) return { action: "withdraw" };
-  const { record, stored } = volume;
-  const remaining = nodeId === "" ? [] : record.holders.filter((holder) => holder.nodeId !== nodeId);
-  if (remaining.length > 0) {
-    const left = record.holders.find((holder) => !remaining.includes(holder));
-    if (left === undefined) return { action: "not-holder", remaining };
-    const unfenced = left.mode === "multi-node-multi-writer" ? unfencedNode(left) : undefined;
-    return { action: "leave", record: withoutNode(record, remaining), remaining, unfenced };
-  }
-  if (record.holders.length === 0 && !stored.exported) return { action: "done" };
-  return { action: "withdraw" };
-}
-
-/**
- * Marks the record when the holder that began the read-only epoch of a file system leaves: the next one in the list
- * only joined.
- */
-function withoutNode(record: VolumeRecord, remaining: readonly Holder[]): VolumeRecord {
-  const [first] = record.holders;
-  const began = first !== undefined && !remaining.includes(first) &&
-    isReadOnlyUse(first.mode, first.readOnly) &&
-    parseRecordedCapabilities(record.capabilities)?.kind.access === "mount";
-  return { ...record, holders: remaining, ...(began ? { firstHolderLeft: true as const } : {}) };
 }
 
 /** Whether the capability is of the kind that the volume was made for. */

@@ -8,7 +8,6 @@ import type { VolumeErrorKind } from "../errors.ts";
 import type { StoredVolume } from "../model/inventory.ts";
 import {
   decidePublish,
-  decideUnpublish,
   exportedCounter,
   isExportedAsRecorded,
   isReadOnlyUse,
@@ -238,19 +237,6 @@ Deno.test("mayReplay() is true for the node that began the epoch of a file syste
   assert.equal(mayReplay({ ...record, epoch: legacyEpoch }, "a", mount(mode), true), false);
 });
 
-Deno.test("decideUnpublish() records that the first reader of a file system leaves, until the epoch ends", () => {
-  const marked = (nodeId: string, mode: AccessMode, kind: string) => {
-    const decision = decideUnpublish(held(["a", "b"], mode, kind), nodeId);
-    return decision.action === "leave" ? decision.record.firstHolderLeft : assert.fail(decision.action);
-  };
-  assert.equal(marked("a", "multi-node-reader-only", "ext4/n"), true);
-  assert.equal(marked("b", "multi-node-reader-only", "ext4/n"), undefined);
-  assert.equal(marked("a", "multi-node-reader-only", "block/n"), undefined);
-  assert.equal(marked("a", "multi-node-multi-writer", "block/x"), undefined);
-  const { record } = held(["b"], "multi-node-reader-only", "ext4/n");
-  assert.equal("firstHolderLeft" in withdrawnRecord({ ...record, firstHolderLeft: true }, nowMs), false);
-});
-
 Deno.test("isReadOnlyUse() holds for a read-only publish and for the modes that only read", () => {
   const reading: AccessMode[] = ["single-node-reader-only", "multi-node-reader-only"];
   for (const mode of reading) assert.equal(isReadOnlyUse(mode, false), true);
@@ -275,26 +261,6 @@ Deno.test("nqnOf() keeps the NQN that the router has for the epoch when the pref
   assert.equal(nqnOf(running, same, other), `${testPrefix}:pvc-1:3-0123abcd`);
   const next = { counter: 4, nonce: "0123abcd" };
   assert.equal(nqnOf(running, next, other), `${other}:pvc-1:4-0123abcd`);
-});
-
-Deno.test("decideUnpublish() withdraws for the last holder, for all at once, and whatever else is exported", () => {
-  const named = `${testPrefix}:pvc-1:4-0123abcd`;
-  const cases: [string, OwnedVolume, string][] = [
-    ["the last holder", held(["a"], "single-node-writer"), "a"],
-    [
-      "the last holder of a lost export",
-      held(["a"], "single-node-writer", "ext4/w", { exported: false }),
-      "a",
-    ],
-    ["all holders", held(["a", "b"], "multi-node-reader-only", "ext4/n"), ""],
-    ["an export without a holder", aVolume({ epoch }, { exported: true }), "a"],
-    ["an export without a holder, for all", aVolume({ epoch }, { exported: true }), ""],
-    ["an export of a later epoch", held(["a"], "single-node-writer", "ext4/w", { exportNqn: named }), "b"],
-    ["a name of a later epoch", aVolume({ epoch }, { exported: false, exportNqn: named }), "b"],
-  ];
-  for (const [name, volume, nodeId] of cases) {
-    assert.deepEqual(decideUnpublish(volume, nodeId), { action: "withdraw" }, name);
-  }
 });
 
 Deno.test("withdrawnRecord() keeps the last epoch, and notes when it ended", () => {
@@ -332,28 +298,6 @@ Deno.test("exportedCounter() is that of the volume's own epoch, and of no other 
   }
 });
 
-Deno.test("decideUnpublish() keeps the export for the other nodes", () => {
-  const volume = held(["a", "b", "c"], "multi-node-reader-only", "ext4/n");
-  const decision = decideUnpublish(volume, "b");
-  assert.equal(decision.action, "leave");
-  const { record } = decision as { record: VolumeRecord };
-  assert.deepEqual(record, {
-    ...volume.record,
-    holders: [volume.record.holders[0]!, volume.record.holders[2]!],
-  });
-});
-
-Deno.test("decideUnpublish() changes nothing for a node that is no holder", () => {
-  const elsewhere = held(["b"], "single-node-writer");
-  assert.deepEqual(decideUnpublish(elsewhere, "a"), {
-    action: "not-holder",
-    remaining: elsewhere.record.holders,
-  });
-  for (const nodeId of ["a", ""]) {
-    assert.deepEqual(decideUnpublish(aVolume({ epoch }), nodeId), { action: "done" });
-  }
-});
-
 Deno.test("decidePublish() lets only the node join that left and may still write, unless it has given up the volume", () => {
   const mode = "multi-node-multi-writer";
   const unfenced = { nodeDigest: nodeDigest("a"), machine: "0a0b0c0d" };
@@ -378,13 +322,4 @@ Deno.test("decidePublish() lets only the node join that left and may still write
   }
   assert.equal("unfenced" in withdrawnRecord(volume.record, nowMs), false);
   assert.deepEqual(publish(volume, { nodeId: "b", capability: block(mode) }).action, "held");
-});
-
-Deno.test("decideUnpublish() records a node that leaves another writer behind, and no reader", () => {
-  const left = (mode: AccessMode, kind: string) => {
-    const decision = decideUnpublish(held(["a", "b"], mode, kind), "a");
-    return decision.action === "leave" ? decision.unfenced?.nodeDigest : assert.fail(decision.action);
-  };
-  assert.equal(left("multi-node-multi-writer", "block/x"), nodeDigest("a"));
-  assert.equal(left("multi-node-reader-only", "ext4/n"), undefined);
 });

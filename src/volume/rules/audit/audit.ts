@@ -18,7 +18,7 @@ import {
 } from "../../model/legacy_snapshots.ts";
 import { isVolumeId, poolOf } from "../../model/ids.ts";
 import { isImported } from "../../model/sources.ts";
-import { filePrefixOf, isImageOf } from "../../model/layout.ts";
+import { filePrefixOf, isImageOf } from "../../model/image_names.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../model/record.ts";
 import { judgeOwnership } from "../ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../../model/inventory.ts";
