@@ -91,6 +91,18 @@ export function hasSubvolume(router: Simulator, path: string): boolean {
   return router.model.subvolumes.find(`storage-pool/${path}`) !== undefined;
 }
 
+/** What a router has of a subvolume: whether it can be written, and the last segment of its parent's path; undefined for none. */
+export function subvolumeIn(
+  router: Simulator,
+  path: string,
+): { readOnly: boolean; parentName: string } | undefined {
+  const { subvolumes } = router.model;
+  const found = subvolumes.find(`storage-pool/${path}`);
+  if (found === undefined) return undefined;
+  const parent = subvolumes.list().find(({ uuid }) => uuid === found.sourceUuid);
+  return { readOnly: found.readOnly, parentName: parent?.path.split("/").at(-1) ?? "" };
+}
+
 /** Removes what an earlier attempt left, then adds what is missing. */
 function addPlan(volume: NewVolume): Pick<StepPlan, "run" | "truth" | "isDone"> {
   const { id, location } = volume;

@@ -7,6 +7,7 @@ import { testContext } from "../fakes/controller_deps.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
 import { type StoreWrites, withWrites } from "../support/store_writes.ts";
 import { withRouter } from "./_routeros_bench.ts";
+import { subvolumeIn } from "./_routeros_images.ts";
 
 /** A store, and where its volumes lie on its router. */
 export interface StoreBench {
@@ -16,6 +17,10 @@ export interface StoreBench {
   readonly label: string;
   /** Whether a folder or a file exists at a path. */
   readonly has: (path: string) => boolean;
+  /** What the router has of a subvolume, by its path in the pool; undefined where there is none. */
+  readonly subvolume: (
+    path: string,
+  ) => { readonly readOnly: boolean; readonly parentName: string } | undefined;
   /** Lets the router mount the file system of a volume. */
   readonly mount: (id: string) => Promise<void>;
   /** Writes into a volume that it is the file system of the folder's pool. */
@@ -38,11 +43,16 @@ export const storeBenches: Readonly<
       };
       const mount = (id: string) => post(id, { "mount-point": "films" });
       const takeLabel = (id: string) => post(id, { "fs-label": label, "pool-fs": "btrfs" });
-      return test({ store, call, has, mount, takeLabel, folder, label });
+      const subvolume = (path: string) => subvolumeIn(router, path);
+      return test({ store, call, has, subvolume, mount, takeLabel, folder, label });
     }),
   "in memory": async (test) => {
     const store = withWrites(new FakeVolumeStore(new FakeClock()));
     const has = (path: string) => store.allFiles.has(path);
+    const subvolume = (path: string) => {
+      const found = store.tree.find({ label: "pool-fs", path });
+      return found && { readOnly: found.readOnly, parentName: found.parent?.split("/").at(-1) ?? "" };
+    };
     const mount = (id: string) => {
       store.edit(id, { routerUses: ["its file system is mounted"] });
       return Promise.resolve();
@@ -52,7 +62,7 @@ export const storeBenches: Readonly<
       return Promise.resolve();
     };
     const call = () => testContext();
-    await test({ store, call, has, mount, takeLabel, folder: "/pool/csi", label: "pool-fs" });
+    await test({ store, call, has, subvolume, mount, takeLabel, folder: "/pool/csi", label: "pool-fs" });
     assert.deepEqual(store.violations, []);
   },
 };

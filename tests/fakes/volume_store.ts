@@ -12,7 +12,6 @@ import type {
   SourceQuery,
   SourceView,
   StoredVolume,
-  SubvolumeRef,
   VolumeView,
   Wanted,
 } from "../../src/volume/model/inventory.ts";
@@ -27,7 +26,6 @@ import {
   type NewFolder,
   type NewSubvolume,
   type NewVolume,
-  type StoredSubvolume,
   type VolumeChange,
   type VolumeStore,
   type Write,
@@ -165,13 +163,6 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
     await this.#read("filesAt", paths[0] ?? "", context);
     return { ...this.#state(), files: this.tree.shown().filter(({ path }) => paths.includes(path)) };
-  }
-
-  async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
-    await this.#read("subvolume", subvolume.path, context);
-    const found = this.tree.isMounted(this.tree.folderOf(subvolume)) ? this.tree.find(subvolume) : undefined;
-    if (found === undefined) return undefined;
-    return { readOnly: found.readOnly, parentName: found.parent?.split("/").at(-1) ?? "" };
   }
 
   async probe(context: CallContext): Promise<void> {

@@ -27,7 +27,6 @@ const reads: readonly StoreMethod[] = [
   "inventory",
   "files",
   "filesAt",
-  "subvolume",
   "probe",
 ];
 

@@ -19,7 +19,6 @@ import {
   namedFilesQuery,
   someDisksQuery,
   someFilesQuery,
-  subvolumeQuery,
 } from "../../src/routeros/store/queries.ts";
 import { framed } from "../../src/routeros/console/reply.ts";
 import { Parser } from "../../src/simulator/grammar/parser.ts";
@@ -129,9 +128,6 @@ const writers: Readonly<Record<string, Writer>> = {
     renameStatement(`/p/${from}`, `/p/${to}`, { id: id!, comment: comment! }),
   ],
   check: ([id, filePrefix, nonce]) => [framed(nonce!, 0, disksQuery(id!, filePrefix))],
-  "look at a subvolume": ([label, path, nonce]) => [
-    framed(nonce!, 0, subvolumeQuery({ label: label!, path: path! })),
-  ],
   "look at files": ([part, nonce]) => [framed(nonce!, 1, filesQuery(part!))],
   "look at some files": ([pattern, nonce]) => [framed(nonce!, 1, someFilesQuery(pattern!))],
   "list files": ([image, other, more, nonce]) => [

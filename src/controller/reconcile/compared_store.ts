@@ -20,7 +20,6 @@ export function comparedStore(store: VolumeStore, boots: RouterBoots): VolumeSto
     poolHealth: (context) => store.poolHealth(context),
     files: (part, context) => store.files(part, context),
     filesAt: (paths, context) => store.filesAt(paths, context),
-    subvolume: (subvolume, context) => store.subvolume(subvolume, context),
     commit: (write, premises, context) => store.commit(write, premises, context),
     removeImage: (location, part, context) => store.removeImage(location, part, context),
     addSubvolume: (subvolume, part, context) => store.addSubvolume(subvolume, part, context),

@@ -1,5 +1,5 @@
 import { anySnapshot } from "../../volume/model/snapshots.ts";
-import type { SourceQuery, SubvolumeRef, Wanted } from "../../volume/model/inventory.ts";
+import type { SourceQuery, Wanted } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, ros } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";
 
@@ -72,11 +72,6 @@ function wantedTerms({ filePrefix, folder }: Pick<Wanted, "filePrefix" | "folder
 /** Never without a list of keys, else the contents of small files come along. */
 function filesWhere(terms: readonly Fragment[]): Fragment {
   return ros`/file print detail as-value proplist=name,type,size where ${joined(terms, " or ")}`;
-}
-
-/** One subvolume. Only where RouterOS knows the menu: a line is read as a whole before any of it runs. */
-export function subvolumeQuery({ label, path }: SubvolumeRef): Fragment {
-  return ros`/disk/btrfs/subvolume/print detail as-value where fs=${label} and fullname=${path}`;
 }
 
 /** Version and uptime. */

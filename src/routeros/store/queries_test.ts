@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createFilesQuery, disksQuery, filesQuery, holding, subvolumeQuery } from "./queries.ts";
+import { createFilesQuery, disksQuery, filesQuery, holding } from "./queries.ts";
 
 for (
   const [text, pattern] of [
@@ -52,11 +52,4 @@ Deno.test("disksQuery() asks by slot, and by the file-name prefix in the path of
   const disks = "/disk print detail as-value where ";
   assert.equal(disksQuery("v").text, `${disks}slot="v" or mounted`);
   assert.equal(disksQuery("v", "v.1a").text, `${disks}slot="v" or file-path~"v[.]1a" or mounted`);
-});
-
-Deno.test("subvolumeQuery() names file system and full name", () => {
-  assert.equal(
-    subvolumeQuery({ label: "pool-fs", path: "csi/v.1a" }).text,
-    `/disk/btrfs/subvolume/print detail as-value where fs="pool-fs" and fullname="csi/v.1a"`,
-  );
 });

@@ -12,13 +12,11 @@ import type {
   SourceView,
   StoredFile,
   StoredVolume,
-  SubvolumeRef,
   VolumeView,
   Wanted,
 } from "../../volume/model/inventory.ts";
 import type { BtrfsFilesystem } from "../../volume/model/health/hardware.ts";
 import type { HardwareReader, RouterDrives } from "../../volume/ports/hardware.ts";
-import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
 import { type Answer, Exchange, type ExchangeOptions, type Question } from "../console/exchange.ts";
@@ -38,11 +36,10 @@ import {
   someDisksQuery,
   someFilesQuery,
   sourceViewQueries,
-  subvolumeQuery,
   uncleanArraysQuery,
   viewQueries,
 } from "./queries.ts";
-import { type Disks, parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
+import { type Disks, parseDisks, parseFiles, withUnsoundArrays } from "./rows.ts";
 import { RouterUptime } from "./uptime.ts";
 
 /** The most calls that wait for one inventory; one more is refused at once. */
@@ -245,13 +242,6 @@ export class RouterReader implements HardwareReader {
     }
     if (state === undefined) throw new VolumeError("internal", "Cannot look for no file at all");
     return { ...state, files };
-  }
-
-  /** See `VolumeStore.subvolume()`. */
-  async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
-    const queries = [subvolumeQuery(subvolume)];
-    const answer = await this.exchange.ask({ kind: "subvolume", key: subvolume.path, queries, context });
-    return parseSubvolume(answer.frames[0]!, subvolume);
   }
 
   /**

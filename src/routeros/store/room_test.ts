@@ -38,7 +38,6 @@ import {
   fileViewQueries,
   resourceQuery,
   sourceViewQueries,
-  subvolumeQuery,
   viewQueries,
 } from "./queries.ts";
 
@@ -174,7 +173,7 @@ function withdrawal(
   return statements;
 }
 
-function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
+function queries({ base, id }: Lengths): Record<string, Fragment[]> {
   const filePrefix = `${id}.${hash}`;
   const wanted = { id, filePrefix, folder: base };
   const name = snapshotName(legacyId);
@@ -199,7 +198,6 @@ function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
     inventory: [allDisksQuery(), resourceQuery],
     "files of a snapshot": fileViewQueries(snapshotPart(name.slice(0, 33))),
     "files of a path": fileViewQueries(`${base}/${name}.img.00ff00ff.part`),
-    subvolume: [subvolumeQuery(subvolumeLocation(`${base}/${name}`, label).subvolume!)],
   };
 }
 

@@ -1,16 +1,9 @@
-import type {
-  ForeignDisk,
-  Pool,
-  StoredFile,
-  StoredVolume,
-  SubvolumeRef,
-} from "../../volume/model/inventory.ts";
+import type { ForeignDisk, Pool, StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { isSendable } from "../console/command.ts";
 import { eachRow, parseRows, type Row, unreadable } from "../console/json.ts";
-import { imagePathOf, lastSegment } from "./queries.ts";
+import { imagePathOf } from "./queries.ts";
 
 /** The disks of a frame, sorted by what they are. */
 export interface Disks {
@@ -227,23 +220,6 @@ export function parseFiles(frame: string, isWanted: (path: string) => boolean): 
     files.push({ path, directory, sizeBytes: directory ? 0n : row.integer("size") });
   }
   return files;
-}
-
-/**
- * Reads a frame of subvolumes; undefined when the one asked about is not among them. One that is being removed is as
- * gone.
- *
- * @throws {VolumeError} unavailable when it cannot be read, or is there twice
- */
-export function parseSubvolume(frame: string, { label, path }: SubvolumeRef): StoredSubvolume | undefined {
-  const what = "list of subvolumes";
-  const found = parseRows(frame, what).filter((row) =>
-    row.text("fs") === label && row.text("fullname") === path && !row.flag("dead", false)
-  );
-  const row = found[0];
-  if (row === undefined) return undefined;
-  if (found.length > 1) throw unreadable(what, `it has two of one name: fs=${label} fullname=${path}`);
-  return { readOnly: row.flag("read-only", false), parentName: lastSegment(row.text("parent", "")) };
 }
 
 /** Properties with which RouterOS says that a disk serves something beside NVMe/TCP, and what that is called here. */

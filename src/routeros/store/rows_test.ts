@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
+import { parseDisks, parseFiles, withUnsoundArrays } from "./rows.ts";
 
 const unavailable = (action: () => unknown, form: RegExp) => throwsWith(action, "unavailable", form);
 
@@ -255,45 +255,4 @@ Deno.test("parseFiles() throws unavailable for a file without name, type or size
   for (const key of Object.keys(file)) {
     unavailable(() => parseFiles(JSON.stringify([without(file, key)]), all), new RegExp(key));
   }
-});
-
-const subvolume = {
-  ".id": "*2",
-  fs: "pool-fs",
-  name: "v1",
-  fullname: "csi/v1",
-  "read-only": true,
-  parent: "csi/v0",
-  dead: false,
-};
-const asked = { label: "pool-fs", path: "csi/v1" };
-
-function subvolumeOf(...rows: object[]) {
-  return parseSubvolume(JSON.stringify(rows), asked);
-}
-
-Deno.test("parseSubvolume() finds the one asked for, to the letter", () => {
-  const expected = { readOnly: true, parentName: "v0" };
-  const others = [{ ...subvolume, fullname: "csi/V1" }, { ...subvolume, fs: "other-fs" }];
-  assert.deepEqual(subvolumeOf(...others, subvolume), expected);
-  assert.deepEqual(subvolumeOf({ ...subvolume, parent: "v0", "read-only": "yes" }), expected);
-  assert.equal(subvolumeOf(...others), undefined);
-  assert.equal(subvolumeOf(), undefined);
-});
-
-Deno.test("parseSubvolume() takes what the router leaves out for writable, alive and of no parent", () => {
-  assert.deepEqual(subvolumeOf(without(subvolume, "read-only", "parent", "dead")), {
-    readOnly: false,
-    parentName: "",
-  });
-});
-
-Deno.test("parseSubvolume() takes one that is being removed for gone", () => {
-  assert.equal(subvolumeOf({ ...subvolume, dead: true }), undefined);
-  assert.deepEqual(subvolumeOf({ ...subvolume, dead: "yes" }, subvolume)?.parentName, "v0");
-});
-
-Deno.test("parseSubvolume() throws unavailable for two of one name, and for one without name", () => {
-  unavailable(() => subvolumeOf(subvolume, subvolume), /two of one name/);
-  unavailable(() => subvolumeOf(without(subvolume, "fullname")), /fullname/);
 });

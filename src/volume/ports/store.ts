@@ -25,13 +25,6 @@ export interface NewSubvolume extends SubvolumeRef {
   readonly guard?: DiskGuard;
 }
 
-/** The properties that a subvolume reports. */
-export interface StoredSubvolume {
-  readonly readOnly: boolean;
-  /** The last segment of its parent's path, if it was made as a snapshot; else "". */
-  readonly parentName: string;
-}
-
 /** A condition that the router itself checks within the command: the disk exists with exactly that comment. */
 export interface DiskGuard {
   readonly id: string;
@@ -168,8 +161,6 @@ export interface VolumeStore {
   files(part: string, context: CallContext): Promise<FileView>;
   /** Reads which of these paths exist. One command, unless there are too many for one. */
   filesAt(paths: readonly string[], context: CallContext): Promise<FileView>;
-  /** Reads one subvolume; undefined when there is none. One command. */
-  subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
   /**
    * Writes once if the premises hold, which are in the statement that writes, and reads back. One command. A write with more
    * premises than the comment goes in one command, or is not sent.
