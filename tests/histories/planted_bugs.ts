@@ -259,9 +259,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a growth that the router forgot stays forgotten",
-    file: "src/controller/attachments/publish.ts",
-    from: "  if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return volume;",
-    to: "  if (imageBytes > 0n || !canGrow || isImported(volume.record)) return volume;",
+    file: "src/controller/attachments/forgotten_growths.ts",
+    from: "    if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return undefined;",
+    to: "    if (imageBytes > 0n || !canGrow || isImported(volume.record)) return undefined;",
   },
   {
     title: "a disk grows to less than its image",

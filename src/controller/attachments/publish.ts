@@ -1,42 +1,29 @@
-import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
+import { isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
-import {
-  type ContextValues,
-  formatPublishContext,
-  type PublishContext,
-} from "../../volume/model/publish_context.ts";
-import { isImported, isPlain } from "../../volume/model/sources.ts";
+import type { ContextValues } from "../../volume/model/publish_context.ts";
+import { isPlain } from "../../volume/model/sources.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
   decidePublish,
   isExportedAsRecorded,
-  isReadOnlyUse,
-  mayFormat,
-  mayReplay,
-  type PublishFacts,
   type PublishRequest,
   withoutLayer,
 } from "../../volume/rules/publish.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
-import {
-  type Holder,
-  isSameNode,
-  maxGrowths,
-  nodeIdsOf,
-  type OwnedVolume,
-  type VolumeRecord,
-} from "../../volume/model/record.ts";
+import { holderOf, maxGrowths, type OwnedVolume, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageShown, assertImageUsable, notFound, readOwnView } from "../load.ts";
 import { fits } from "../records/comment.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
-import { ForgottenGrowths } from "./forgotten_growths.ts";
 import { isOlderThan, latestEpoch, latestEpochIfReported, olderEpoch } from "../records/epochs.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
-import { exported, recordNqn, withdrawal } from "../records/steps.ts";
+import { exported, withdrawal } from "../records/steps.ts";
 import type { View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
+import { publishContext } from "./context.ts";
+import { withConsent, withConsentNoted } from "./first_format.ts";
+import { ForgottenGrowths } from "./forgotten_growths.ts";
+import { assertNoHolderMissing, assertPair, reasonStillUnfenced } from "./joining.ts";
 
 /**
  * Publishes a volume to a node: the record names the holder and the export is on under the epoch's NQN. Two commands;
@@ -100,7 +87,7 @@ async function decidePublishing(
   const grown = growths.again(volume, view);
   if (grown !== undefined) return grown;
   await assertKnownNode(call, request.nodeId);
-  const holds = holderOf(volume, request.nodeId) !== undefined;
+  const holds = holderOf(volume.record, request.nodeId) !== undefined;
   const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
   const stillUnfenced = await reasonStillUnfenced(call, volume, { ...request, machine });
   const isStep = !holds || !isExportedAsRecorded(volume);
@@ -114,9 +101,7 @@ async function decidePublishing(
   }
   const record = asFits(volume, decision.record);
   if (decision.action === "begin") {
-    const begun = await withConsent(call, volume, record, request);
-    // A consent may have been used in an epoch that the router has forgotten.
-    assertNeverUsed(volume, begun, request, latest);
+    const begun = await withConsent(call, volume, record, request, latest);
     const step = exported(call, "begin", volume, { record: begun, port }, view.isAssumed);
     return { step, next: (after) => withConsentNoted(call, after, begun !== record) };
   }
@@ -151,52 +136,6 @@ function withdrawnFirst(
 }
 
 /**
- * Whether the epoch would allow a format, and the cluster does not say whether a node has had the volume: the record of a router
- * that went back in time says that it was never written.
- *
- * @param latest undefined where the cluster was asked, and did not answer
- */
-function isOfDoubtfulUse(
-  record: VolumeRecord,
-  request: PublishRequest,
-  latest: number | undefined,
-): boolean {
-  const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
-  return latest === undefined && mayFormat(record, record.epoch!, request, readOnly);
-}
-
-/** @throws {VolumeError} unavailable */
-function assertNeverUsed(
-  { stored: { id } }: OwnedVolume,
-  record: VolumeRecord,
-  request: PublishRequest,
-  latest: number | undefined,
-): void {
-  if (!isOfDoubtfulUse(record, request, latest)) return;
-  throw new VolumeError(
-    "unavailable",
-    `Cannot publish the volume yet because it is on record as never written, and the cluster does not say whether a node ` +
-      `has had it since: volume=${id}; try again`,
-  );
-}
-
-/**
- * Why a node that has left may still write, in words; "" when its kubelet says that it has given the volume up. Asks nobody for
- * a node that may join whatever the answer is.
- */
-async function reasonStillUnfenced(
-  call: ControllerCall,
-  volume: OwnedVolume,
-  { nodeId, machine }: PublishRequest & Pick<PublishFacts, "machine">,
-): Promise<string> {
-  const { stored, record: { unfenced, holders } } = volume;
-  if (unfenced === undefined || holders.length === 0 || holderOf(volume, nodeId) !== undefined) return "";
-  if (isSameNode(unfenced, nodeId, machine)) return "";
-  const detached = { ...unfenced, volumeId: stored.id };
-  return await call.detachedNodes.reasonAgainst(detached, call.context.signal) ?? "";
-}
-
-/**
  * The port of the export. Another one would cut the nodes that hold the volume already: it changes only for the one node
  * that holds it, and only to the port that its PersistentVolume names.
  */
@@ -216,110 +155,9 @@ function isHeldByOthers({ record }: OwnedVolume, nodeId: string): boolean {
   return record.holders.some((holder) => holder.nodeId !== nodeId);
 }
 
-function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {
-  return record.holders.find((holder) => holder.nodeId === nodeId);
-}
-
 /** The mark of a device layer only allows growth: it is left out where it would take room that holders may need. */
 function asFits(volume: OwnedVolume, record: VolumeRecord): VolumeRecord {
   return fits(volume, { ...record, growths: maxGrowths }) ? record : withoutLayer(record);
-}
-
-/** The record of an epoch that begins: the owner of the claim may allow one more format, in exactly this one. */
-async function withConsent(
-  { consents, context, notes }: ControllerCall,
-  { stored: { id } }: OwnedVolume,
-  record: VolumeRecord,
-  { capability, readOnly }: PublishRequest,
-): Promise<VolumeRecord> {
-  if (consents === undefined || !mayConsentToFormat(record, capability, readOnly)) return record;
-  const { counter } = record.epoch!;
-  try {
-    if (!await consents.allowsFormat(id, counter, context.signal)) return record;
-  } catch (error) {
-    context.signal.throwIfAborted();
-    notes.warn("cannot read whether the claim's owner allows a format", {
-      volume: id,
-      reason: String(error),
-    });
-    return record;
-  }
-  return { ...record, blankEpoch: counter };
-}
-
-function withConsentNoted({ notes }: ControllerCall, volume: OwnedVolume, isNew: boolean): OwnedVolume {
-  const { stored: { id }, record: { epoch } } = volume;
-  if (isNew) notes.warn("the claim's owner allows one format", { volume: id, epoch: epoch?.counter });
-  return volume;
-}
-
-function publishContext(
-  deps: ControllerDeps,
-  volume: OwnedVolume,
-  request: PublishRequest,
-  parameters: VolumeParameters,
-): ContextValues {
-  const { record, stored } = volume;
-  const { nodeId, capability, needsLayer = false, encrypted = false } = request;
-  const readOnly = isReadOnlyUse(capability.mode, request.readOnly);
-  const mayConsent = mayConsentToFormat(record, capability, request.readOnly);
-  const context: PublishContext = {
-    nqn: recordNqn(deps, volume, record),
-    epoch: formatEpoch(record.epoch!),
-    addresses: parameters.nvmeAddress.split(","),
-    port: stored.exportPort,
-    sizeBytes: stored.sizeBytes,
-    readOnly,
-    mayFormat: mayFormat(record, record.epoch!, request, readOnly),
-    imported: isImported(record),
-    // A node that refuses to make a file system names whose consent it takes.
-    claim: mayConsent ? deps.consents?.claimOf(stored.id) : undefined,
-    mayReplay: mayReplay(record, nodeId, capability, readOnly),
-    machine: holderOf(volume, nodeId)?.machine,
-    needsLayer,
-    encrypted,
-  };
-  return formatPublishContext(context, capability.access === "mount" ? capability.filesystem : "");
-}
-
-/**
- * Keeps a third writer out where the router has gone back to an earlier record of the same epoch, which lacks a node that has
- * the volume: one that would join, or that has left since and is on that record.
- *
- * @throws {VolumeError} published-elsewhere when the cluster shows such a node; unavailable when it does not answer
- */
-async function assertNoHolderMissing(
-  call: ControllerCall,
-  volume: OwnedVolume,
-  nodeId: string,
-): Promise<void> {
-  const { stored, record: { epoch, holders } } = volume;
-  const attachments = await call.clusterView?.attachments(call.context) ?? [];
-  const attached = attachments.filter((one) =>
-    one.volumeId === stored.id && one.attached && one.epochCounter === epoch?.counter
-  );
-  if (attached.some((one) => one.nodeId === nodeId)) return;
-  const missing = attached.find((one) => !holders.some((holder) => holder.nodeId === one.nodeId));
-  if (missing === undefined) return;
-  throw new VolumeError(
-    "published-elsewhere",
-    `Cannot publish the volume because its record on the router is older than what the cluster shows: volume=${stored.id} ` +
-      `node=${missing.nodeId} is attached, and the record names node=${nodeIdsOf(holders).join(", ")} ` +
-      `requested=${nodeId}; delete the pods that use it, so that it is detached from every node`,
-  );
-}
-
-/** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */
-async function assertPair(call: ControllerCall, volume: OwnedVolume, nodeId: string): Promise<void> {
-  const { stored: { id: volumeId }, record: { holders } } = volume;
-  const reason = await call.pairs.reasonAgainst({ volumeId, nodeId, holders }, call.context.signal);
-  if (reason === undefined) return;
-  const names = nodeIdsOf(holders).join(", ");
-  throw new VolumeError(
-    "published-elsewhere",
-    `Cannot publish the volume to a second node because no virtual machine migrates between them: volume=${volumeId} ` +
-      `node=${names} requested=${nodeId}: ${reason} (--migration-pairs); it goes on when node=${names} has given the volume up`,
-  );
 }
 
 async function assertKnownNode(call: ControllerCall, nodeId: string): Promise<void> {

@@ -41,6 +41,11 @@ export function nodeIdsOf(holders: readonly Pick<Holder, "nodeId">[]): string[] 
   return holders.map(({ nodeId }) => nodeId);
 }
 
+/** The holder of that node id; undefined where the node holds nothing. */
+export function holderOf({ holders }: Pick<VolumeRecord, "holders">, nodeId: string): Holder | undefined {
+  return holders.find((holder) => holder.nodeId === nodeId);
+}
+
 /** A node that has left a volume while another one kept it, and that the router could not shut out. */
 export interface UnfencedNode {
   /** See {@linkcode nodeDigest}. */

@@ -15,6 +15,7 @@ import type { Random } from "../ports/system.ts";
 import type { StoredVolume } from "../model/inventory.ts";
 import {
   type Holder,
+  holderOf,
   isEncrypted,
   isSameNode,
   nodeIdsOf,
@@ -86,7 +87,7 @@ export function decidePublish(
   assertEncryption(volume, request);
   if (isOfEarlierEpoch(volume, deps.latestEpoch)) return { action: "withdraw" };
   const { record } = volume;
-  const own = record.holders.find((holder) => holder.nodeId === request.nodeId);
+  const own = holderOf(record, request.nodeId);
   if (own !== undefined) {
     assertSameUse(volume, own, request);
     const same = sameLayer(record, request);
