@@ -122,7 +122,7 @@ function deviceRows(
   const all = [
     ...device === undefined ? [] : deviceFacts(device),
     ...others.map(({ path, deviceNumber }) =>
-      ["device", `${path} (${deviceNumber}), not usable now`] as const
+      ["device", `${path} (${deviceNumber}), of another epoch, or not usable now`] as const
     ),
   ];
   if (all.length === 0) return [["device", "none"]];

@@ -2,10 +2,9 @@ import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { type Observation, observe } from "../../node/connections/observe.ts";
 import { mountsAt } from "../../node/mount_table.ts";
-import { prove } from "../../node/connections/device.ts";
+import { prove, proveStaged } from "../../node/connections/device.ts";
 import { stateFileName } from "../../node/state/state_file_name.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
-import { usedBytes } from "../../volume/model/staging/intent.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -166,11 +165,9 @@ async function mismatchOf(
   stagingState: StagingState | undefined,
   context: CallContext,
 ): Promise<string | undefined> {
-  const nqn = stagingState?.intent.nqn ?? found.nqn;
-  const sizeBytes = stagingState === undefined ? 0n : usedBytes(stagingState.intent);
-  const device = stagingState?.here.device;
   try {
-    await prove(deps, found, { nqn, sizeBytes, uniqueId: device?.uniqueId ?? "" }, context);
+    if (stagingState !== undefined) await proveStaged(deps, found, stagingState, context);
+    else await prove(deps, found, { nqn: found.nqn, sizeBytes: 0n }, context);
     return undefined;
   } catch (error) {
     if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
