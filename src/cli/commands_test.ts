@@ -22,6 +22,12 @@ for (const [name, command] of Object.entries(commands)) {
       assert.deepEqual([code, err], [exitCodes.ok, []]);
       const text = out.join("\n");
       assert.match(text, new RegExp(`^Usage: rds-csi ${name}\\b`));
+      const [prose = ""] = text.split("\nFlags:");
+      assert.deepEqual(
+        prose.split("\n").filter((line) => line.length > 125),
+        [],
+        "a terminal is not as wide",
+      );
       for (const name of ["ok", "failed", "usage"] as const) {
         const line = `  ${exitCodes[name]}  ${command.exits?.[name] ?? exitMeanings[name]}`;
         assert.ok(text.split("\n").includes(line), line);

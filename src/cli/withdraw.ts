@@ -18,8 +18,9 @@ export const withdrawFlags: FlagTable = {
 export const usage = `Usage: rds-csi withdraw VOLUME --vouch [flags]
 
 Takes a volume from every node that holds it. Use it when nothing will ever unpublish it: the cluster that attached it is
-gone, or the controller has left its export on in doubt (event ExportUnwanted) and no node uses it. The export goes off, and the next one has another name: a node that still has the volume can write no more,
-and loses data that it has not written yet. The volume itself does not change.
+gone, or the controller has left its export on in doubt (event ExportUnwanted) and no node uses it. The export goes off,
+and the next one has another name: a node that still has the volume can write no more, and loses data that it has not
+written yet. The volume itself does not change.
 
 Otherwise a running cluster withdraws its volumes itself: delete the pod, and its VolumeAttachment goes.
 
