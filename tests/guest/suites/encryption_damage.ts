@@ -88,7 +88,7 @@ class Damage extends Trial {
     assert.notEqual((await this.guest.run(dd, { env })).status, 0);
     await this.guest.sh(report.mount);
     assert.equal(await this.guest.sh(`head -c ${marker.length} /mnt/${volume.id}/file`), marker);
-    assert.match((await this.#detachByHand(volume)).stderr, /it is mounted at/);
+    assert.match((await this.#detachByHand(volume)).stderr, /is mounted at/);
     await this.guest.sh(`umount /mnt/${volume.id}`);
     const detached = await this.#detachByHand(volume);
     assert.equal(detached.status, 0, detached.stderr);
