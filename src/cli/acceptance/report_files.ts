@@ -2,7 +2,7 @@ import { hidden } from "../../router_profile/report/allowed.ts";
 import { findLeaks } from "../../router_profile/report/leaks.ts";
 import { quoted } from "../../router_profile/report/recorded.ts";
 import { formatReport } from "../../router_profile/report/report.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageAbout, VolumeError } from "../../volume/errors.ts";
 import { nodeId, otherNodeId } from "./names.ts";
 import type { AcceptanceOptions } from "./options.ts";
 import { formatReportText } from "./report_text.ts";
@@ -11,20 +11,23 @@ import type { RunResult } from "./run.ts";
 /**
  * Makes the folder of a report, so that a run does not find out at its end that it cannot.
  *
- * @throws {VolumeError} precondition when the folder has a report, which would be lost
+ * @throws {VolumeError} precondition when it cannot be used, or has a report, which would be lost
  */
 export async function prepareOutput(folder: string): Promise<void> {
-  const info = await Deno.stat(`${folder}/report.json`).catch((error) => {
-    if (error instanceof Deno.errors.NotFound) return undefined;
-    throw error;
-  });
-  if (info !== undefined) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot write a report because the folder has one already: output=${folder}; name another`,
-    );
+  let path = `${folder}/captures`;
+  try {
+    await Deno.mkdir(path, { recursive: true });
+    path = `${folder}/report.json`;
+    await Deno.stat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return;
+    const reason = messageAbout(path, error);
+    throw new VolumeError("precondition", `Cannot write a report because ${reason}: output=${folder}`);
   }
-  await Deno.mkdir(`${folder}/captures`, { recursive: true });
+  throw new VolumeError(
+    "precondition",
+    `Cannot write a report because the folder has one already: output=${folder}; name another`,
+  );
 }
 
 /**

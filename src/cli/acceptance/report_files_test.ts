@@ -4,7 +4,7 @@ import { Recording } from "../../router_profile/report/recorded.ts";
 import { formatReport, parseReport } from "../../router_profile/report/report.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { ownMarks } from "./names.ts";
-import { writeReport } from "./report_files.ts";
+import { prepareOutput, writeReport } from "./report_files.ts";
 import type { RunResult } from "./run.ts";
 
 const router = {
@@ -113,4 +113,23 @@ Deno.test("writeReport() hides a note in which a word is one of the owner's name
   } as const;
   const { steps } = parseReport((await written(resultWith({ steps: [step] })))["/report/report.json"]!);
   assert.equal(steps[0]!.note, "…");
+});
+
+Deno.test("prepareOutput() makes the folder, and names one that it cannot make or that has a report", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    await prepareOutput(`${folder}/a`);
+    await prepareOutput(`${folder}/a`);
+    await Deno.writeTextFile(`${folder}/a/report.json`, "{}");
+    await assert.rejects(
+      prepareOutput(`${folder}/a`),
+      /^VolumeError: .*has one already: output=.*\/a; name another/,
+    );
+    await assert.rejects(
+      prepareOutput(`${folder}/a/report.json`),
+      /^VolumeError: Cannot write a report because a part of its path is no folder: output=.*report.json$/,
+    );
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });

@@ -142,7 +142,8 @@ export async function checkTools(
   { connector, kind, besideImage }: ToolUse,
   context: CallContext,
 ): Promise<readonly Finding[]> {
-  const wanted = allTools.filter((tool) => [undefined, connector, kind].includes(onlyFor[tool]));
+  const use = kind === "directory" ? kind : connector;
+  const wanted = allTools.filter((tool) => [undefined, use].includes(onlyFor[tool]));
   const reads = await Promise.all(wanted.map((tool) => reading(tool, processes, context)));
   return [...Map.groupBy(reads, ({ tool }) => packageOf(tool))].map(([name, ofPackage]) =>
     judge(name, ofPackage, besideImage)

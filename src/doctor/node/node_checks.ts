@@ -26,7 +26,7 @@ export async function examineNode(reading: NodeReading, found: FindingListener):
   const attempt = async (check: string, work: () => Findings | Promise<Findings>) =>
     (await findingsOf(reading, check, work)).forEach(found);
   await attempt("nvme-transport", () => transport(reading));
-  await attempt("nvme-multipath", () => checkMultipath(files));
+  await attempt("nvme-multipath", () => unused("nvme-multipath", reading, true) ?? checkMultipath(files));
   await attempt("device-layer", () => deviceLayer(reading));
   await attempt("encryption", () => encryption(reading));
   await attempt(
@@ -35,7 +35,10 @@ export async function examineNode(reading: NodeReading, found: FindingListener):
   );
   await attempt("mounts", () => mounts(reading));
   await attempt("host-nqn", () => identity(reading));
-  await attempt("nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix));
+  await attempt(
+    "nvme-timeouts",
+    () => unused("nvme-timeouts", reading, true) ?? checkTimeouts(files, config.nqnPrefix),
+  );
   await attempt("volumes", () => connected(reading, volumes));
   await attempt("discards", () => discards(reading, volumes));
   await attempt("nvme-target", () => target(reading, volumes));
@@ -56,27 +59,37 @@ async function findingsOf(
   }
 }
 
+/**
+ * What a driver of directories, or another connector, has no use for; undefined for what this one needs.
+ *
+ * @param always whether every connector has it @default {false}
+ */
+function unused(check: string, { options }: NodeReading, always = false): Finding | undefined {
+  const { kind, config: { connector } } = options;
+  if (kind === "directory") return skipped(check, "not used by --kind directory");
+  return always || connector === "nvme-tcp"
+    ? undefined
+    : skipped(check, `not used by --connector ${connector}`);
+}
+
 async function transport(reading: NodeReading): Promise<Finding> {
-  const { files, options: { config } } = reading;
-  if (config.connector !== "nvme-tcp") {
-    return skipped("nvme-transport", `not used by --connector ${config.connector}`);
-  }
+  const { files } = reading;
+  const other = unused("nvme-transport", reading);
+  if (other !== undefined) return other;
   return await checkTransport(files, modulesOf(reading));
 }
 
 async function deviceLayer(reading: NodeReading): Promise<Finding> {
   const { files, options: { config } } = reading;
-  if (config.connector !== "nvme-tcp") {
-    return skipped("device-layer", `not used by --connector ${config.connector}`);
-  }
+  const other = unused("device-layer", reading);
+  if (other !== undefined) return other;
   return await checkDeviceLayer(files, modulesOf(reading), config.deviceLayer);
 }
 
 async function encryption(reading: NodeReading): Promise<Finding> {
-  const { files, options: { config } } = reading;
-  if (config.connector !== "nvme-tcp") {
-    return skipped("encryption", `not used by --connector ${config.connector}`);
-  }
+  const { files } = reading;
+  const other = unused("encryption", reading);
+  if (other !== undefined) return other;
   return await checkEncryption(files, modulesOf(reading));
 }
 
@@ -158,9 +171,8 @@ async function target(
   volumes: readonly NodeVolume[] | string,
 ): Promise<readonly Finding[]> {
   const { network, options, options: { config }, context } = reading;
-  if (config.connector !== "nvme-tcp") {
-    return [skipped("nvme-target", `not used by --connector ${config.connector}`)];
-  }
+  const other = unused("nvme-target", reading);
+  if (other !== undefined) return [other];
   const known = typeof volumes === "string" ? [] : volumes;
   const host = hostIdentityOf(config.nodeId);
   const discover = (at: Parameters<NodeReading["discover"]>[0]) => reading.discover(at, host, context);
