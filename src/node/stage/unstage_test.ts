@@ -156,6 +156,15 @@ for (const [name, use, text] of users) {
   });
 }
 
+Deno.test("unstage() refuses while a pod has a mount of a device that is not connected any more, and changes nothing", async () => {
+  const node = await staged(ext4);
+  node.device.connected = false;
+  node.addMount("7:3", "/kubelet/pods/2/mount");
+  const before = node.operations.length;
+  await assert.rejects(node.unstage(), refusal("in-use", /is mounted at \/kubelet\/pods\/2\/mount/));
+  assert.deepEqual([node.operations.length, node.stagingState?.staged], [before, true]);
+});
+
 Deno.test("unstage() ignores a bind of an earlier device of the same name", async () => {
   const node = await staged(block);
   node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3//deleted" });
