@@ -13,6 +13,7 @@ import { freePort, startPart } from "./support/parts.ts";
 import { withoutBackend } from "./support/backend_label.ts";
 import { startStack } from "./support/stack.ts";
 import { eventually } from "./support/eventually.ts";
+import { makeScratch } from "./support/scratch.ts";
 
 async function scrape(url: string): Promise<string[]> {
   const response = await fetch(`${url}/metrics`);
@@ -203,17 +204,14 @@ Deno.test("a controller asks its router by itself, and is ready by its answer", 
 });
 
 Deno.test("a driver whose socket somebody removed says that a restart would help", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const socket = `${folder}/csi.sock`;
-    await using stack = await startStack({ flags: ["--endpoint", `unix://${socket}`] });
-    const health = async () => await (await fetch(`${stack.driver.metricsUrl}/healthz`)).text();
-    assert.equal(await health(), "ok\n");
-    await Deno.remove(socket);
-    assert.match(await health(), /^the CSI socket is gone/);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  const socket = `${folder}/csi.sock`;
+  await using stack = await startStack({ flags: ["--endpoint", `unix://${socket}`] });
+  const health = async () => await (await fetch(`${stack.driver.metricsUrl}/healthz`)).text();
+  assert.equal(await health(), "ok\n");
+  await Deno.remove(socket);
+  assert.match(await health(), /^the CSI socket is gone/);
 });
 
 Deno.test("a driver without --metrics-address serves none", async () => {

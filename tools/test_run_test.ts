@@ -1,27 +1,25 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeScratch } from "../tests/support/scratch.ts";
 
 const RUNNER = fileURLToPath(new URL("test_run.ts", import.meta.url));
 const LIMIT_MS = 60_000;
 
 /** Runs the runner with one test file of this text. */
 async function run(text: string, ...flags: string[]) {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-runner-" });
-  try {
-    await Deno.writeTextFile(join(folder, "a_test.ts"), text);
-    const countsFile = join(folder, "counts");
-    const { code, stdout } = await new Deno.Command(Deno.execPath(), {
-      args: ["run", "--quiet", "--allow-all", RUNNER, ...flags, "suite", folder],
-      env: { COUNTS_FILE: countsFile, SLOWEST: "1" },
-      stderr: "null",
-      signal: AbortSignal.timeout(LIMIT_MS),
-    }).output();
-    const counts = await Deno.readTextFile(countsFile);
-    return { code, counts, lines: new TextDecoder().decode(stdout).trimEnd().split("\n") };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  await Deno.writeTextFile(join(folder, "a_test.ts"), text);
+  const countsFile = join(folder, "counts");
+  const { code, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--allow-all", RUNNER, ...flags, "suite", folder],
+    env: { COUNTS_FILE: countsFile, SLOWEST: "1" },
+    stderr: "null",
+    signal: AbortSignal.timeout(LIMIT_MS),
+  }).output();
+  const counts = await Deno.readTextFile(countsFile);
+  return { code, counts, lines: new TextDecoder().decode(stdout).trimEnd().split("\n") };
 }
 
 const SKIPPED = `console.error("ignored: no kettle here");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { BINARY, isBuilt } from "./binary.ts";
 import { loopsUnder, mountsUnder } from "../support/left_here.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** The longest time that a demo may take in these tests. */
 const limitMs = 90_000;
@@ -122,23 +123,20 @@ Deno.test({
   name: "the demo without root says what it cannot show, and runs the controller's half",
   ignore: !isBuilt || !isRoot,
   fn: async () => {
-    const location = await Deno.makeTempDir({ prefix: "rds-csi-build-" });
-    try {
-      // Other users may not be able to read the project's folder.
-      await Deno.copyFile(BINARY, `${location}/rds-csi`);
-      await Deno.chmod(location, 0o755);
-      await Deno.chmod(`${location}/rds-csi`, 0o755);
-      await leavesNothing(async (folder) => {
-        const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", `${location}/rds-csi`];
-        const { code, text } = await runDemo(folder, "setpriv", [...nobody, "demo", "--timing-scale", "0"]);
-        assert.match(text, /only the controller's half can be shown: it needs root/);
-        assert.match(text, /block: ControllerExpandVolume/);
-        assert.doesNotMatch(text, /NodeStageVolume/);
-        assert.match(text, /^demo: ok$/m);
-        assert.equal(code, 0, text);
-      });
-    } finally {
-      await Deno.remove(location, { recursive: true });
-    }
+    await using scratch = await makeScratch();
+    const location = scratch.path;
+    // Other users may not be able to read the project's folder.
+    await Deno.copyFile(BINARY, `${location}/rds-csi`);
+    await Deno.chmod(location, 0o755);
+    await Deno.chmod(`${location}/rds-csi`, 0o755);
+    await leavesNothing(async (folder) => {
+      const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", `${location}/rds-csi`];
+      const { code, text } = await runDemo(folder, "setpriv", [...nobody, "demo", "--timing-scale", "0"]);
+      assert.match(text, /only the controller's half can be shown: it needs root/);
+      assert.match(text, /block: ControllerExpandVolume/);
+      assert.doesNotMatch(text, /NodeStageVolume/);
+      assert.match(text, /^demo: ok$/m);
+      assert.equal(code, 0, text);
+    });
   },
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { kubeletFolders } from "../../src/cli/serve/privileges.ts";
 import { BINARY, isBuilt, runBinary } from "./binary.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 const ignore = !isBuilt;
 const kubelet = kubeletFolders[0]!;
@@ -82,14 +83,11 @@ Deno.test({
   name: "the executable reads and writes below /tmp, where the demo works",
   ignore,
   fn: async () => {
-    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-build-" });
-    try {
-      const file = join(folder, "file");
-      assert.match((await runBinary(["permissions", "--try-write", file])).stdout, /^done: /);
-      assert.match((await runBinary(["permissions", "--try-read", file])).stdout, /^done: /);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    await using scratch = await makeScratch();
+    const folder = scratch.path;
+    const file = join(folder, "file");
+    assert.match((await runBinary(["permissions", "--try-write", file])).stdout, /^done: /);
+    assert.match((await runBinary(["permissions", "--try-read", file])).stdout, /^done: /);
   },
 });
 
@@ -97,15 +95,12 @@ Deno.test({
   name: "the executable reports its version, and leaves no cache behind",
   ignore,
   fn: async () => {
-    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-build-" });
-    try {
-      const { code, stdout } = await runBinary(["version"], { TMPDIR: folder, HOME: folder });
-      assert.equal(code, 0);
-      assert.match(stdout, /^rds-csi \d+\.\d+\.\d+ \(commit [0-9a-f]{40}(-dirty)?, deno \d+\./);
-      assert.deepEqual([...Deno.readDirSync(folder)], []);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    await using scratch = await makeScratch();
+    const folder = scratch.path;
+    const { code, stdout } = await runBinary(["version"], { TMPDIR: folder, HOME: folder });
+    assert.equal(code, 0);
+    assert.match(stdout, /^rds-csi \d+\.\d+\.\d+ \(commit [0-9a-f]{40}(-dirty)?, deno \d+\./);
+    assert.deepEqual([...Deno.readDirSync(folder)], []);
   },
 });
 

@@ -8,6 +8,7 @@ import { BUNDLE } from "../../tools/build.ts";
 import { version } from "../../src/cli/build_version.ts";
 import { projectRoot } from "../support/parts.ts";
 import { hostOutput, isThere } from "../../tools/host_command.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** The longest time to make a release, and for an emulated executable to run its checks. */
 const limitMs = 8 * 60_000;
@@ -119,50 +120,44 @@ Deno.test({
   name: "a release made elsewhere is the same, byte for byte, and signed by the key that is given",
   ignore: !isMade,
 }, async () => {
-  const scratch = await Deno.makeTempDir({ prefix: "rds-csi-release-" });
-  try {
-    const elsewhere = join(scratch, "deeper/than/before");
-    await Deno.mkdir(elsewhere, { recursive: true });
-    const copy = 'tar -C "$1" --exclude=./dist --exclude=./.tools --exclude=./tmp -c . | tar -C "$2" -x';
-    await hostOutput("/bin/bash", ["-o", "pipefail", "-c", copy, "bash", projectRoot, elsewhere]);
-    await Deno.symlink(join(projectRoot, ".tools"), join(elsewhere, ".tools"));
-    const key = join(scratch, "key");
-    await hostOutput("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", key]);
-    const env = { ALLOW_DIRTY: "1", RELEASE_SIGNING_KEY: key };
-    await hostOutput("make", ["release"], { cwd: elsewhere, env, limitMs });
-    const sums = (at: string) => Deno.readTextFile(join(at, "SHA256SUMS"));
-    assert.equal(await sums(join(elsewhere, "dist/release")), await sums(folder));
-    await assertSigned(join(elsewhere, "dist/release"), key);
-  } finally {
-    await Deno.remove(scratch, { recursive: true });
-  }
+  await using made = await makeScratch();
+  const scratch = made.path;
+  const elsewhere = join(scratch, "deeper/than/before");
+  await Deno.mkdir(elsewhere, { recursive: true });
+  const copy = 'tar -C "$1" --exclude=./dist --exclude=./.tools --exclude=./tmp -c . | tar -C "$2" -x';
+  await hostOutput("/bin/bash", ["-o", "pipefail", "-c", copy, "bash", projectRoot, elsewhere]);
+  await Deno.symlink(join(projectRoot, ".tools"), join(elsewhere, ".tools"));
+  const key = join(scratch, "key");
+  await hostOutput("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", key]);
+  const env = { ALLOW_DIRTY: "1", RELEASE_SIGNING_KEY: key };
+  await hostOutput("make", ["release"], { cwd: elsewhere, env, limitMs });
+  const sums = (at: string) => Deno.readTextFile(join(at, "SHA256SUMS"));
+  assert.equal(await sums(join(elsewhere, "dist/release")), await sums(folder));
+  await assertSigned(join(elsewhere, "dist/release"), key);
 });
 
 Deno.test({
   name: "the arm64 executable of a release takes volumes through the controller's half of the demo",
   ignore: !isMade || lacking.length > 0,
 }, async () => {
-  const scratch = await Deno.makeTempDir({ prefix: "rds-csi-release-" });
-  try {
-    // The path of the C library on such a machine, which the executable's permissions name.
-    await Deno.mkdir(join(scratch, "usr/lib"), { recursive: true });
-    await Deno.symlink(arm64Libraries, join(scratch, "lib"));
-    await Deno.symlink(arm64Libraries, join(scratch, "usr/lib/aarch64-linux-gnu"));
-    const executable = join(scratch, "rds-csi");
-    await Deno.copyFile(join(folder, `rds-csi-${version}-linux-arm64`), executable);
-    await Deno.chmod(executable, 0o755);
-    await Deno.chmod(scratch, 0o755);
-    // The emulator lacks kernel requests of the node's half, so the executable runs without root.
-    const user = ["--reuid", "65532", "--regid", "65532", "--clear-groups"];
-    const emulated = (...args: string[]) =>
-      hostOutput("setpriv", [...user, emulator, "-L", scratch, executable, ...args], { cwd: "/", limitMs });
-    const facts = JSON.parse(await emulated("version", "--json")) as Readonly<Record<string, string>>;
-    assert.equal(facts["target"], "aarch64-unknown-linux-gnu");
-    assert.equal(facts["version"], version);
-    assert.match(await emulated("demo"), /^demo: ok$/m);
-  } finally {
-    await Deno.remove(scratch, { recursive: true });
-  }
+  await using made = await makeScratch();
+  const scratch = made.path;
+  // The path of the C library on such a machine, which the executable's permissions name.
+  await Deno.mkdir(join(scratch, "usr/lib"), { recursive: true });
+  await Deno.symlink(arm64Libraries, join(scratch, "lib"));
+  await Deno.symlink(arm64Libraries, join(scratch, "usr/lib/aarch64-linux-gnu"));
+  const executable = join(scratch, "rds-csi");
+  await Deno.copyFile(join(folder, `rds-csi-${version}-linux-arm64`), executable);
+  await Deno.chmod(executable, 0o755);
+  await Deno.chmod(scratch, 0o755);
+  // The emulator lacks kernel requests of the node's half, so the executable runs without root.
+  const user = ["--reuid", "65532", "--regid", "65532", "--clear-groups"];
+  const emulated = (...args: string[]) =>
+    hostOutput("setpriv", [...user, emulator, "-L", scratch, executable, ...args], { cwd: "/", limitMs });
+  const facts = JSON.parse(await emulated("version", "--json")) as Readonly<Record<string, string>>;
+  assert.equal(facts["target"], "aarch64-unknown-linux-gnu");
+  assert.equal(facts["version"], version);
+  assert.match(await emulated("demo"), /^demo: ok$/m);
 });
 
 /** Checks the signature as CONTRIBUTING.md describes it for users of a release. */

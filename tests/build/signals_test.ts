@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { constants } from "node:os";
 import { freePort } from "../support/parts.ts";
 import { BINARY, isBuilt } from "./binary.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** Signals that end the executable, or that the kernel sends for a fault. */
 const ending = ["SIGHUP", "SIGINT", "SIGTERM", "SIGBUS", "SIGSEGV", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP"];
@@ -63,21 +64,18 @@ Deno.test({
   fn: async () => {
     const address = `tcp://127.0.0.1:${freePort()}`;
     const flags = ["--mode=node", "--node-id=n1", `--endpoint=${address}`, "--metrics-address="];
-    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-build-" });
+    await using scratch = await makeScratch();
+    const folder = scratch.path;
     const loop = ["--connector=loop", `--loop-backing=${folder}`, `--state-dir=${folder}/state`];
-    try {
-      await withProcess([BINARY, "serve", ...flags, ...loop], async (pid) => {
-        await until(async () => (await listening(pid)).length > 0);
-        const before = await listening(pid);
-        const signals = await harmlessSignals(pid);
-        assert.ok(signals.includes("SIGUSR2"), signals.join());
-        for (const signal of signals) Deno.kill(pid, signal as Deno.Signal);
-        await new Promise((resolve) => setTimeout(resolve, openingMs));
-        assert.deepEqual(await listening(pid), before, signals.join());
-      });
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    await withProcess([BINARY, "serve", ...flags, ...loop], async (pid) => {
+      await until(async () => (await listening(pid)).length > 0);
+      const before = await listening(pid);
+      const signals = await harmlessSignals(pid);
+      assert.ok(signals.includes("SIGUSR2"), signals.join());
+      for (const signal of signals) Deno.kill(pid, signal as Deno.Signal);
+      await new Promise((resolve) => setTimeout(resolve, openingMs));
+      assert.deepEqual(await listening(pid), before, signals.join());
+    });
   },
 });
 

@@ -18,6 +18,7 @@ import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { print } from "../../tools/print.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** The folder on the router for the run, on the simulator's pool. */
 export const folder = "/storage-pool/try-it/here";
@@ -90,37 +91,34 @@ export async function withAcceptanceBench(
 ): Promise<void> {
   const { connector, scale: own = scale, ...simulated } = options;
   const clock = own === 1 ? systemClock : scaledClock(own);
-  const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await using simulator = await startSimulator({
-      timingScale: 0,
-      clock,
-      hostKey: routerHostKey.privatePem,
-      users: [{ name: "keeper", password }],
-      basePaths: [folder],
-      backingDirectory: `${scratch}/router`,
-      exporter: "tcp",
-      ...simulated,
-    });
-    simulator.model.files.makeDirectories(folder.slice(1));
-    await Deno.writeTextFile(`${scratch}/password`, password);
-    const transport = new Ssh2Transport({
-      host: "127.0.0.1",
-      port: simulator.sshPort,
-      user: "keeper",
-      authentication: { password },
-      hostKeys: parseHostKeys(simulator.hostKeyPublic, "127.0.0.1", simulator.sshPort),
-      warning: assert.fail,
-    });
-    let runs = 0;
-    const run = (given: BenchRun = {}) => {
-      const parts = { simulator, transport, clock, scratch, connector: connector?.(scratch) };
-      return runOn(parts, `${scratch}/run${++runs}`, given);
-    };
-    await test({ simulator, transport, scratch, run, state: () => stateOf(simulator) });
-  } finally {
-    await Deno.remove(scratch, { recursive: true });
-  }
+  await using made = await makeScratch();
+  const scratch = made.path;
+  await using simulator = await startSimulator({
+    timingScale: 0,
+    clock,
+    hostKey: routerHostKey.privatePem,
+    users: [{ name: "keeper", password }],
+    basePaths: [folder],
+    backingDirectory: `${scratch}/router`,
+    exporter: "tcp",
+    ...simulated,
+  });
+  simulator.model.files.makeDirectories(folder.slice(1));
+  await Deno.writeTextFile(`${scratch}/password`, password);
+  const transport = new Ssh2Transport({
+    host: "127.0.0.1",
+    port: simulator.sshPort,
+    user: "keeper",
+    authentication: { password },
+    hostKeys: parseHostKeys(simulator.hostKeyPublic, "127.0.0.1", simulator.sshPort),
+    warning: assert.fail,
+  });
+  let runs = 0;
+  const run = (given: BenchRun = {}) => {
+    const parts = { simulator, transport, clock, scratch, connector: connector?.(scratch) };
+    return runOn(parts, `${scratch}/run${++runs}`, given);
+  };
+  await test({ simulator, transport, scratch, run, state: () => stateOf(simulator) });
 }
 
 interface Parts

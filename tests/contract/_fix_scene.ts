@@ -8,6 +8,7 @@ import { systemRandom } from "../../src/host/random.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** The name of the driver's user on the router. */
 export const user = "rds-csi";
@@ -101,50 +102,47 @@ export async function withScene(
   options: Partial<SimulatorOptions>,
   work: (scene: Scene) => Promise<void>,
 ): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-fixes-" });
-  try {
-    await using router = await startSimulator({
-      timingScale: 0,
-      hostKey: routerHostKey.privatePem,
-      users: [{ name: user, password }, { name: "admin", password }],
-      ...options,
-    });
-    await Deno.writeTextFile(`${folder}/password`, password);
-    const flags = {
-      "rds-address": "127.0.0.1",
-      "rds-port": String(router.sshPort),
-      "rds-user": user,
-      "rds-password-file": `${folder}/password`,
-      "rds-host-key": router.hostKeyPublic,
-      "cluster-id": "test",
-      "nvme-port": "4420",
-    };
-    const control = async (method: string, path: string, body: unknown) => {
-      const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
-      const text = await response.text();
-      assert.ok(response.ok, text);
-      return text;
-    };
-    const scene: Scene = {
-      router,
-      folder,
-      flags,
-      async type(command) {
-        const { output, refusal } = JSON.parse(await control("POST", "/console", { command }));
-        assert.equal(refusal, null, command);
-        return output;
-      },
-      control: async (method, path, body) => void await control(method, path, body),
-      findings: (own = {}) => doctor({ ...flags, ...own }, networkOf(() => scene)),
-      complaint: async (check, own = {}) => {
-        const findings = await scene.findings(own);
-        return findings.find((finding) => finding.check === check && finding.state !== "ok");
-      },
-    };
-    await work(scene);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  await using router = await startSimulator({
+    timingScale: 0,
+    hostKey: routerHostKey.privatePem,
+    users: [{ name: user, password }, { name: "admin", password }],
+    ...options,
+  });
+  await Deno.writeTextFile(`${folder}/password`, password);
+  const flags = {
+    "rds-address": "127.0.0.1",
+    "rds-port": String(router.sshPort),
+    "rds-user": user,
+    "rds-password-file": `${folder}/password`,
+    "rds-host-key": router.hostKeyPublic,
+    "cluster-id": "test",
+    "nvme-port": "4420",
+  };
+  const control = async (method: string, path: string, body: unknown) => {
+    const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
+    const text = await response.text();
+    assert.ok(response.ok, text);
+    return text;
+  };
+  const scene: Scene = {
+    router,
+    folder,
+    flags,
+    async type(command) {
+      const { output, refusal } = JSON.parse(await control("POST", "/console", { command }));
+      assert.equal(refusal, null, command);
+      return output;
+    },
+    control: async (method, path, body) => void await control(method, path, body),
+    findings: (own = {}) => doctor({ ...flags, ...own }, networkOf(() => scene)),
+    complaint: async (check, own = {}) => {
+      const findings = await scene.findings(own);
+      return findings.find((finding) => finding.check === check && finding.state !== "ok");
+    },
+  };
+  await work(scene);
 }
 
 async function doctor(flags: Flags, network: Network): Promise<readonly Finding[]> {

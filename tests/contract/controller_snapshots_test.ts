@@ -17,6 +17,7 @@ import {
 import { systemClock } from "../../src/host/clock.ts";
 import { clusterHash, snapshotIdFor } from "../../src/volume/model/ids.ts";
 import { clusterId, type Stack, type StackOptions, startStack } from "../support/stack.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** An XFS pool, on which images are plain files, and a driver that has been told how its router answers a copy. */
 const onXfs: StackOptions = { simulator: { profile: "xfs-pool" }, reported: { copyReturns: "when-done" } };
@@ -151,44 +152,41 @@ Deno.test("on an XFS pool a snapshot and a clone are copies, within their budget
 });
 
 Deno.test("a snapshot on a Btrfs pool is copied to a StorageClass of another pool, while its volume is in use", async () => {
-  const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const bases = ["/storage-pool/metal-csi", "/other/csi"];
-    await using stack = await startStack({
-      simulator: {
-        backingDirectory,
-        basePaths: bases,
-        pools: [{ name: "storage-pool" }, { name: "other", filesystem: "xfs" }],
-      },
-      reported: { copyReturns: "when-done" },
-      flags: bases.flatMap((base) => ["--base-path", base]),
-    });
-    const small = { capacityRange: { requiredBytes: String(64 << 20) } };
-    const source = await create(stack, "pvc-source", small);
-    const image = async (id: string) => {
-      const { disks } = await state(stack);
-      const path = String(disks.find(({ slot }) => slot === id)?.["file-path"] ?? assert.fail(id));
-      return { path, file: stack.simulator.model.backing.locate(path.replace(/^\//, ""))! };
-    };
-    const write = async (text: string) => {
-      using file = await Deno.open((await image(source)).file, { write: true });
-      await file.write(new TextEncoder().encode(text));
-    };
-    await write("then");
-    await stack.clients.controller.call("ControllerPublishVolume", publishRequest(source));
-    const { snapshotId } = await snapshot(stack, "snap", source);
-    await write("now.");
-    const parameters = { volumePath: "/other/csi" };
-    const restored = await cloneOf(stack, "pvc-restored", { snapshotId }, { ...small, parameters });
-    const { path, file } = await image(restored);
-    assert.match(path, /^\/?other\/csi\/[^/]+\.img$/);
-    using opened = await Deno.open(file);
-    const bytes = new Uint8Array(4);
-    await opened.read(bytes);
-    assert.equal(new TextDecoder().decode(bytes), "then");
-  } finally {
-    await Deno.remove(backingDirectory, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const backingDirectory = scratch.path;
+  const bases = ["/storage-pool/metal-csi", "/other/csi"];
+  await using stack = await startStack({
+    simulator: {
+      backingDirectory,
+      basePaths: bases,
+      pools: [{ name: "storage-pool" }, { name: "other", filesystem: "xfs" }],
+    },
+    reported: { copyReturns: "when-done" },
+    flags: bases.flatMap((base) => ["--base-path", base]),
+  });
+  const small = { capacityRange: { requiredBytes: String(64 << 20) } };
+  const source = await create(stack, "pvc-source", small);
+  const image = async (id: string) => {
+    const { disks } = await state(stack);
+    const path = String(disks.find(({ slot }) => slot === id)?.["file-path"] ?? assert.fail(id));
+    return { path, file: stack.simulator.model.backing.locate(path.replace(/^\//, ""))! };
+  };
+  const write = async (text: string) => {
+    using file = await Deno.open((await image(source)).file, { write: true });
+    await file.write(new TextEncoder().encode(text));
+  };
+  await write("then");
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(source));
+  const { snapshotId } = await snapshot(stack, "snap", source);
+  await write("now.");
+  const parameters = { volumePath: "/other/csi" };
+  const restored = await cloneOf(stack, "pvc-restored", { snapshotId }, { ...small, parameters });
+  const { path, file } = await image(restored);
+  assert.match(path, /^\/?other\/csi\/[^/]+\.img$/);
+  using opened = await Deno.open(file);
+  const bytes = new Uint8Array(4);
+  await opened.read(bytes);
+  assert.equal(new TextDecoder().decode(bytes), "then");
 });
 
 Deno.test("a copy outlives the call that began it: there is no snapshot yet, and a later call finds it whole", async () => {

@@ -12,6 +12,7 @@ import { behavioursOf, parsePlayed, profiles } from "../../src/simulator/profile
 import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { folder, type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 function probeTest(
   name: string,
@@ -127,22 +128,19 @@ async function withRealDisks(
   options: Partial<SimulatorOptions>,
   check: (profile: RouterProfile, unanswered: Readonly<Record<string, string>>) => void,
 ): Promise<void> {
-  const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await withProbeBench(
-      { ...options, exporter: "tcp", backingDirectory },
-      async ({ router, probe, state }) => {
-        const before = state();
-        const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
-        const { profile, unanswered } = await probe({ host });
-        check(profile, unanswered);
-        assert.deepEqual(state(), before);
-      },
-      20,
-    );
-  } finally {
-    await Deno.remove(backingDirectory, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const backingDirectory = scratch.path;
+  await withProbeBench(
+    { ...options, exporter: "tcp", backingDirectory },
+    async ({ router, probe, state }) => {
+      const before = state();
+      const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
+      const { profile, unanswered } = await probe({ host });
+      check(profile, unanswered);
+      assert.deepEqual(state(), before);
+    },
+    20,
+  );
 }
 
 /** A host to which scratch disks that are to be written look different; it counts what is written to any disk. */

@@ -4,6 +4,7 @@ import { blocksOf, readPage } from "../docs/pages.ts";
 import { projectRoot } from "../support/parts.ts";
 import { type Binding, type KubernetesObject, only, parseObjects, type Rule } from "./objects.ts";
 import { type CronJob, example, type Run, runExample } from "./scheduled_snapshots.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 // The suite scheduled_snapshots of tests/cluster runs the same against a real API server.
 
@@ -79,19 +80,16 @@ async function runBeside(
   env: Readonly<Record<string, string>>,
   newState: NewState = "true",
 ): Promise<Run & { readonly left: readonly string[]; readonly asked: readonly string[] }> {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await Deno.writeTextFile(join(folder, "kubectl"), kubectl(newState), { mode: 0o755 });
-    await Deno.writeTextFile(join(folder, "snapshots"), snapshots.map((line) => `${line}\n`).join(""));
-    await Deno.writeTextFile(join(folder, "asked"), "");
-    const run = await runExample({ PATH: `${folder}:/usr/bin:/bin`, STATE: folder, ...env });
-    const lines = async (name: string) =>
-      (await Deno.readTextFile(join(folder, name))).split("\n").filter((line) => line !== "");
-    const left = (await lines("snapshots")).map((line) => line.split(" ")[0]!);
-    return { ...run, left, asked: await lines("asked") };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  await Deno.writeTextFile(join(folder, "kubectl"), kubectl(newState), { mode: 0o755 });
+  await Deno.writeTextFile(join(folder, "snapshots"), snapshots.map((line) => `${line}\n`).join(""));
+  await Deno.writeTextFile(join(folder, "asked"), "");
+  const run = await runExample({ PATH: `${folder}:/usr/bin:/bin`, STATE: folder, ...env });
+  const lines = async (name: string) =>
+    (await Deno.readTextFile(join(folder, name))).split("\n").filter((line) => line !== "");
+  const left = (await lines("snapshots")).map((line) => line.split(" ")[0]!);
+  return { ...run, left, asked: await lines("asked") };
 }
 
 Deno.test("a run makes a snapshot named after the time, and keeps the newest ready ones", async () => {

@@ -4,6 +4,7 @@ import { hostOutput } from "../../tools/host_command.ts";
 import { findHelm, renderings, renderingText } from "../../tools/deploy/helm.ts";
 import { blocksOf, readPage } from "../docs/pages.ts";
 import { type Container, driverOf, only, parseObjects, type Workload } from "./objects.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** The folder in which the chart's pods find the entries of their Secret. */
 export const secretFolder = "/etc/rds-csi";
@@ -59,11 +60,8 @@ export async function makeGuideSecret(folder: string): Promise<void> {
   const keeping = blocks.find((text) => text.includes("create secret")) ?? assert.fail("no Secret is made");
   const entries = [...keeping.matchAll(/--from-file=([^=\s]+)=(\S+)/g)];
   await Deno.mkdir(folder);
-  const keys = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await hostOutput("sh", ["-ec", making], { cwd: keys });
-    for (const [, name, file] of entries) await Deno.copyFile(join(keys, file!), join(folder, name!));
-  } finally {
-    await Deno.remove(keys, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const keys = scratch.path;
+  await hostOutput("sh", ["-ec", making], { cwd: keys });
+  for (const [, name, file] of entries) await Deno.copyFile(join(keys, file!), join(folder, name!));
 }

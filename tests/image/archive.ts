@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Descriptor } from "../../tools/image/oci.ts";
 import { hostOutput, isThere } from "../../tools/host_command.ts";
 import { archivePath } from "./release_files.ts";
+import { makeScratch } from "../support/scratch.ts";
 
 /** Whether `make release` or `make image` has made the archives. */
 export const isImageMade = isThere(archivePath("amd64")) && isThere(archivePath("arm64"));
@@ -81,10 +82,7 @@ export function blobPathOf({ digest }: Descriptor): string {
 
 /** Runs `use` with a scratch folder, which is removed afterwards. */
 export async function withScratch(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-image-" });
-  try {
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  await use(folder);
 }

@@ -2,6 +2,7 @@ import { Buffer } from "node:buffer";
 import { PNG } from "pngjs";
 import { isFile } from "../../tools/host_command.ts";
 import { isLong } from "./long.ts";
+import { makeScratch } from "./scratch.ts";
 
 /** A browser without a screen, from Debian's package chromium; undefined when it is not installed. */
 export const browserPath = ["/usr/bin/chromium"].find(isFile);
@@ -31,29 +32,23 @@ export interface Look {
 
 /** Takes a picture of a page. */
 export async function photograph(url: string, { dark, keepAt, ...size }: Look): Promise<Picture> {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const file = keepAt ?? `${folder}/page.png`;
-    await browse(folder, dark ?? false, [
-      `--screenshot=${file}`,
-      `--window-size=${size.width},${size.height}`,
-      url,
-    ]);
-    const { width, height, data } = PNG.sync.read(Buffer.from(await Deno.readFile(file)));
-    return { width, height, at: (x, y) => [...data.subarray(4 * (y * width + x), 4 * (y * width + x) + 3)] };
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  const file = keepAt ?? `${folder}/page.png`;
+  await browse(folder, dark ?? false, [
+    `--screenshot=${file}`,
+    `--window-size=${size.width},${size.height}`,
+    url,
+  ]);
+  const { width, height, data } = PNG.sync.read(Buffer.from(await Deno.readFile(file)));
+  return { width, height, at: (x, y) => [...data.subarray(4 * (y * width + x), 4 * (y * width + x) + 3)] };
 }
 
 /** The page's document in the browser, as markup. */
 export async function understood(url: string): Promise<string> {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    return await browse(folder, false, ["--dump-dom", url]);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  return await browse(folder, false, ["--dump-dom", url]);
 }
 
 async function browse(folder: string, dark: boolean, what: readonly string[]): Promise<string> {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { ensureImageRoot } from "./root.ts";
+import { makeScratch } from "../../tests/support/scratch.ts";
 
 /** Makes a small root in the place of one of Debian's packages, and counts how often. */
 function maker() {
@@ -15,12 +16,9 @@ function maker() {
 }
 
 async function withCache(work: (cache: string) => Promise<void>): Promise<void> {
-  const cache = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await work(cache);
-  } finally {
-    await Deno.remove(cache, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const cache = scratch.path;
+  await work(cache);
 }
 
 Deno.test("ensureImageRoot() makes a root once, and leaves nothing else in the cache", () =>

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findDifferences } from "./generate.ts";
+import { makeScratch } from "../../tests/support/scratch.ts";
 
 const SCRIPT = fileURLToPath(new URL("generate.ts", import.meta.url));
 const LIMIT_MS = 60_000;
@@ -18,26 +19,23 @@ Deno.test("findDifferences() names what is missing, different and left over, and
 });
 
 Deno.test("generate.ts makes a folder that --check accepts until one of its files changes", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    assert.equal((await generate(folder)).code, 0);
-    assert.equal((await generate("--check", folder)).code, 0);
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  assert.equal((await generate(folder)).code, 0);
+  assert.equal((await generate("--check", folder)).code, 0);
 
-    await Deno.writeTextFile(join(folder, "secrets.ts"), "// stale\n");
-    await Deno.remove(join(folder, "csi.ts"));
-    await Deno.mkdir(join(folder, "csi"));
-    await Deno.writeTextFile(join(folder, "csi/Leftover.ts"), "");
-    const { code, stdout } = await generate("--check", folder);
-    assert.equal(code, 1);
-    const named = stdout.split("\n").filter((line) => line.startsWith("  "));
-    assert.deepEqual(named, [
-      "  src/csi/generated/csi.ts is missing",
-      "  src/csi/generated/csi/Leftover.ts is left over",
-      "  src/csi/generated/secrets.ts differs",
-    ]);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await Deno.writeTextFile(join(folder, "secrets.ts"), "// stale\n");
+  await Deno.remove(join(folder, "csi.ts"));
+  await Deno.mkdir(join(folder, "csi"));
+  await Deno.writeTextFile(join(folder, "csi/Leftover.ts"), "");
+  const { code, stdout } = await generate("--check", folder);
+  assert.equal(code, 1);
+  const named = stdout.split("\n").filter((line) => line.startsWith("  "));
+  assert.deepEqual(named, [
+    "  src/csi/generated/csi.ts is missing",
+    "  src/csi/generated/csi/Leftover.ts is left over",
+    "  src/csi/generated/secrets.ts differs",
+  ]);
 });
 
 async function generate(...args: string[]): Promise<{ code: number; stdout: string }> {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeScratch } from "../../tests/support/scratch.ts";
 
 const SCRIPT = fileURLToPath(new URL("verify.sh", import.meta.url));
 const PROTO = fileURLToPath(new URL("../../proto/csi.proto", import.meta.url));
@@ -149,12 +150,9 @@ async function verify(
 }
 
 async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await use(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  await use(folder);
 }
 
 function hasGo(): boolean {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { noticesOf, packagesIn, readLicense } from "./licenses.ts";
 import { runtimeDigest } from "./runtime.ts";
 import { billOfMaterials, chartBill, digestIn } from "./sbom.ts";
+import { makeScratch } from "../../tests/support/scratch.ts";
 
 const zeros = "0".repeat(128);
 const lock = {
@@ -107,23 +108,20 @@ Deno.test("runtimeDigest() takes what is before the program, and nothing but an 
 });
 
 Deno.test("readLicense() reads the terms from the folder, in every form that packages use", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
   const one = { name: "c", version: "2.0.0" };
   const describe = (fields: unknown) => Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(fields));
-  try {
-    await Deno.writeTextFile(`${folder}/LICENSE.md`, "do what you like\r\n");
-    await Deno.writeTextFile(`${folder}/licenser.js`, "not a notice");
-    await describe({ licenses: [{ type: "ISC" }] });
-    assert.equal((await readLicense(one, folder)).license, "ISC");
-    await describe({ license: { type: "BSD-3-Clause" } });
-    assert.equal((await readLicense(one, folder)).license, "BSD-3-Clause");
-    await describe({ license: "MIT" });
-    const licensed = await readLicense(one, folder);
-    assert.deepEqual(licensed, { ...one, license: "MIT", notices: ["do what you like\r\n"] });
-    assert.match(noticesOf([licensed]), /\nc 2\.0\.0 \(MIT\)\n\ndo what you like\n$/);
-    await describe({});
-    await assert.rejects(readLicense(one, folder), /c@2\.0\.0 does not say its licence/);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await Deno.writeTextFile(`${folder}/LICENSE.md`, "do what you like\r\n");
+  await Deno.writeTextFile(`${folder}/licenser.js`, "not a notice");
+  await describe({ licenses: [{ type: "ISC" }] });
+  assert.equal((await readLicense(one, folder)).license, "ISC");
+  await describe({ license: { type: "BSD-3-Clause" } });
+  assert.equal((await readLicense(one, folder)).license, "BSD-3-Clause");
+  await describe({ license: "MIT" });
+  const licensed = await readLicense(one, folder);
+  assert.deepEqual(licensed, { ...one, license: "MIT", notices: ["do what you like\r\n"] });
+  assert.match(noticesOf([licensed]), /\nc 2\.0\.0 \(MIT\)\n\ndo what you like\n$/);
+  await describe({});
+  await assert.rejects(readLicense(one, folder), /c@2\.0\.0 does not say its licence/);
 });

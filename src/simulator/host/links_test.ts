@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { makeLink } from "./links.ts";
 import { libcPaths } from "../../host/libc.ts";
+import { makeScratch } from "../../../tests/support/scratch.ts";
 
 async function makeUnder(flags: string[], folder: string): Promise<{ code: number; link: string }> {
   const script = `import { makeLink } from ${JSON.stringify(new URL("./links.ts", import.meta.url).href)};
@@ -15,19 +16,16 @@ async function makeUnder(flags: string[], folder: string): Promise<{ code: numbe
 }
 
 Deno.test("makeLink() makes a link, also under permissions that name folders", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    makeLink("target", `${folder}/first`);
-    assert.equal(await Deno.readLink(`${folder}/first`), "target");
-    assert.throws(() => makeLink("other", `${folder}/first`));
-    const scoped = [`--allow-read=${folder}`, `--allow-write=${folder}`];
-    const libc = `--allow-ffi=${libcPaths[Deno.build.arch]}`;
-    assert.deepEqual(await makeUnder([...scoped, libc], folder), { code: 0, link: "target" });
-    await Deno.remove(`${folder}/link`);
-    const { code, link } = await makeUnder(scoped, folder);
-    assert.notEqual(code, 0);
-    assert.equal(link, "");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  makeLink("target", `${folder}/first`);
+  assert.equal(await Deno.readLink(`${folder}/first`), "target");
+  assert.throws(() => makeLink("other", `${folder}/first`));
+  const scoped = [`--allow-read=${folder}`, `--allow-write=${folder}`];
+  const libc = `--allow-ffi=${libcPaths[Deno.build.arch]}`;
+  assert.deepEqual(await makeUnder([...scoped, libc], folder), { code: 0, link: "target" });
+  await Deno.remove(`${folder}/link`);
+  const { code, link } = await makeUnder(scoped, folder);
+  assert.notEqual(code, 0);
+  assert.equal(link, "");
 });

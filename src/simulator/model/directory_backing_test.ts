@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { addCommand, makeBasePath, makeRouter, typeTo } from "../../../tests/support/simulated_router.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
+import { makeScratch } from "../../../tests/support/scratch.ts";
 
 async function withRouter(test: (type: ReturnType<typeof typeTo>, folder: string) => Promise<void>) {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const type = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
-    await type(makeBasePath);
-    await test(type, `${folder}/storage-pool/metal-csi`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  const type = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
+  await type(makeBasePath);
+  await test(type, `${folder}/storage-pool/metal-csi`);
 }
 
 Deno.test("a disk is a real sparse file that grows, is renamed and is removed with it", async () => {
@@ -30,23 +28,20 @@ Deno.test("a disk is a real sparse file that grows, is renamed and is removed wi
 });
 
 Deno.test("free space falls by the written data", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const backing = new DirectoryBacking(folder);
-    const router = makeRouter({ backing });
-    const type = typeTo(router);
-    await type(makeBasePath);
-    await type(addCommand("a"));
-    const path = `${folder}/storage-pool/metal-csi/a.img`;
-    using file = await Deno.open(path, { write: true });
-    await file.write(new Uint8Array(1 << 20).fill(1));
-    await file.syncData();
-    const free = await type(':put [/disk get "storage-pool" free]');
-    const taken = 7301927047168n - BigInt(free.trim());
-    assert.equal(taken >= 1n << 20n && taken < 1n << 22n, true, `${taken}`);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  const backing = new DirectoryBacking(folder);
+  const router = makeRouter({ backing });
+  const type = typeTo(router);
+  await type(makeBasePath);
+  await type(addCommand("a"));
+  const path = `${folder}/storage-pool/metal-csi/a.img`;
+  using file = await Deno.open(path, { write: true });
+  await file.write(new Uint8Array(1 << 20).fill(1));
+  await file.syncData();
+  const free = await type(':put [/disk get "storage-pool" free]');
+  const taken = 7301927047168n - BigInt(free.trim());
+  assert.equal(taken >= 1n << 20n && taken < 1n << 22n, true, `${taken}`);
 });
 
 Deno.test("a copy holds the same bytes and the same holes", async () => {
@@ -64,15 +59,12 @@ Deno.test("a copy holds the same bytes and the same holes", async () => {
 });
 
 Deno.test("files of an earlier run exist again, without disks", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const first = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
-    await first(makeBasePath);
-    await first(addCommand("a"));
-    const second = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
-    assert.equal(await second(':put [/file get "storage-pool/metal-csi/a.img" size]'), "1073741824\r\n");
-    assert.equal(await second(':put [:len [/disk find where slot="a"]]'), "0\r\n");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  const first = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
+  await first(makeBasePath);
+  await first(addCommand("a"));
+  const second = typeTo(makeRouter({ backing: new DirectoryBacking(folder) }));
+  assert.equal(await second(':put [/file get "storage-pool/metal-csi/a.img" size]'), "1073741824\r\n");
+  assert.equal(await second(':put [:len [/disk find where slot="a"]]'), "0\r\n");
 });

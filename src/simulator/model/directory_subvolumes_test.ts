@@ -8,6 +8,7 @@ import {
   type Typing,
 } from "../../../tests/support/simulated_router.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
+import { makeScratch } from "../../../tests/support/scratch.ts";
 
 const menu = "/disk/btrfs/subvolume";
 
@@ -26,12 +27,9 @@ function backedTest(name: string, use: (type: Typing, folder: string) => Promise
   };
   btrfsTest(`${name}, on Btrfs`, onBacking);
   Deno.test(`${name}, in a plain folder`, async () => {
-    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
-    try {
-      await onBacking(folder);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    await using scratch = await makeScratch();
+    const folder = scratch.path;
+    await onBacking(folder);
   });
 }
 

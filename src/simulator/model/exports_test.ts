@@ -4,6 +4,7 @@ import { addCommand, makeBasePath, makeRouter, typeTo } from "../../../tests/sup
 import { DirectoryBacking } from "./directory_backing.ts";
 import type { Exporter } from "./exports.ts";
 import { LoopExporter } from "./exporters.ts";
+import { makeScratch } from "../../../tests/support/scratch.ts";
 
 function recorded() {
   const calls: string[] = [];
@@ -80,47 +81,38 @@ Deno.test("an exporter is called when hosts stay connected to a withdrawn export
 });
 
 Deno.test("LoopExporter links an NQN to the disk's file exactly while it is exported", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const backing = new DirectoryBacking(`${folder}/files`);
-    const router = makeRouter({ backing, exporter: new LoopExporter(`${folder}/exports`) });
-    const type = typeTo(router);
-    const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
-    await type(makeBasePath);
-    await type(addCommand("a", `nvme-tcp-export="yes" nvme-tcp-server-nqn="${nqn}"`));
-    const link = `${folder}/exports/${nqn}`;
-    const file = await Deno.realPath(`${folder}/files/storage-pool/metal-csi/a.img`);
-    assert.equal(await Deno.realPath(link), file);
-    await type('/disk set "a" nvme-tcp-export="no"');
-    assert.deepEqual(Array.from(Deno.readDirSync(`${folder}/exports`)), []);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  const backing = new DirectoryBacking(`${folder}/files`);
+  const router = makeRouter({ backing, exporter: new LoopExporter(`${folder}/exports`) });
+  const type = typeTo(router);
+  const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
+  await type(makeBasePath);
+  await type(addCommand("a", `nvme-tcp-export="yes" nvme-tcp-server-nqn="${nqn}"`));
+  const link = `${folder}/exports/${nqn}`;
+  const file = await Deno.realPath(`${folder}/files/storage-pool/metal-csi/a.img`);
+  assert.equal(await Deno.realPath(link), file);
+  await type('/disk set "a" nvme-tcp-export="no"');
+  assert.deepEqual(Array.from(Deno.readDirSync(`${folder}/exports`)), []);
 });
 
 Deno.test("LoopExporter removes the links of an earlier run, and nothing else", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await Deno.symlink("/nowhere", `${folder}/nqn.old`);
-    await Deno.writeTextFile(`${folder}/note`, "keep");
-    const exporter = new LoopExporter(folder);
-    assert.deepEqual(Array.from(Deno.readDirSync(folder), ({ name }) => name), ["note"]);
-    exporter.withdraw("nqn.never");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  await Deno.symlink("/nowhere", `${folder}/nqn.old`);
+  await Deno.writeTextFile(`${folder}/note`, "keep");
+  const exporter = new LoopExporter(folder);
+  assert.deepEqual(Array.from(Deno.readDirSync(folder), ({ name }) => name), ["note"]);
+  exporter.withdraw("nqn.never");
 });
 
 Deno.test("LoopExporter makes no link outside its folder", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    const exporter = new LoopExporter(`${folder}/exports`);
-    for (const nqn of ["../escape", "..", "a/b", ""]) {
-      exporter.serve(nqn, `${folder}/file`);
-      exporter.withdraw(nqn);
-    }
-    assert.deepEqual(Array.from(Deno.readDirSync(folder), ({ name }) => name), ["exports"]);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
+  const exporter = new LoopExporter(`${folder}/exports`);
+  for (const nqn of ["../escape", "..", "a/b", ""]) {
+    exporter.serve(nqn, `${folder}/file`);
+    exporter.withdraw(nqn);
   }
+  assert.deepEqual(Array.from(Deno.readDirSync(folder), ({ name }) => name), ["exports"]);
 });

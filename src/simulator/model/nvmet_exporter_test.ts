@@ -1,20 +1,18 @@
 import assert from "node:assert/strict";
 import { identityFor } from "./exports.ts";
 import { NvmetExporter } from "./nvmet_exporter.ts";
+import { makeScratch } from "../../../tests/support/scratch.ts";
 
 const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
 const access = { sizeBytes: 4096n, port: 4420, hosts: undefined, identity: identityFor(nqn) };
 
 /** The kernel's folder contains its own files; in a plain folder they prevent its removal. */
 async function withExporter(test: (exporter: NvmetExporter, folder: string) => void): Promise<void> {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  await using scratch = await makeScratch();
+  const folder = scratch.path;
   const removeFolder = (path: string) => Deno.removeSync(path, { recursive: true });
-  try {
-    for (const name of ["subsystems", "ports", "hosts"]) await Deno.mkdir(`${folder}/${name}`);
-    test(new NvmetExporter({ folder, address: "127.0.0.1", removeFolder }), folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  for (const name of ["subsystems", "ports", "hosts"]) await Deno.mkdir(`${folder}/${name}`);
+  test(new NvmetExporter({ folder, address: "127.0.0.1", removeFolder }), folder);
 }
 
 function names(path: string): string[] {

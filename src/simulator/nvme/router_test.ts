@@ -11,6 +11,7 @@ import {
   startQuickly,
 } from "../../../tests/support/simulated_router.ts";
 import { call, hostNqn, nqn } from "../../../tests/support/nvme_target.ts";
+import { makeScratch } from "../../../tests/support/scratch.ts";
 
 interface Exported {
   readonly simulator: Simulator;
@@ -125,19 +126,16 @@ for (const nvmePort of ["before", "after"] as const) {
 }
 
 Deno.test("a host reads what is in the disk's file", async () => {
-  const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-  try {
-    await exporting(async ({ connect }) => {
-      const path = `${backingDirectory}/files/storage-pool/metal-csi/a.img`;
-      using file = await Deno.open(path, { write: true });
-      await file.write(new TextEncoder().encode("content"));
-      await using host = await connect();
-      const bytes = await host.read(0n, 1, call());
-      assert.equal(new TextDecoder().decode(bytes).replace(/\0+$/, ""), "content");
-    }, { backingDirectory });
-  } finally {
-    await Deno.remove(backingDirectory, { recursive: true });
-  }
+  await using scratch = await makeScratch();
+  const backingDirectory = scratch.path;
+  await exporting(async ({ connect }) => {
+    const path = `${backingDirectory}/files/storage-pool/metal-csi/a.img`;
+    using file = await Deno.open(path, { write: true });
+    await file.write(new TextEncoder().encode("content"));
+    await using host = await connect();
+    const bytes = await host.read(0n, 1, call());
+    assert.equal(new TextDecoder().decode(bytes).replace(/\0+$/, ""), "content");
+  }, { backingDirectory });
 });
 
 Deno.test("a simulator whose NVMe port is taken does not start, and one that cannot start frees its own", async () => {

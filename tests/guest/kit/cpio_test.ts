@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { cpioArchive, type CpioEntry } from "./cpio.ts";
 import { findProgram } from "../../../tools/host_command.ts";
+import { makeScratch } from "../../support/scratch.ts";
 
 const cpio = findProgram("cpio") ?? findProgram("busybox");
 if (cpio === undefined) Deno.stderr.writeSync(new TextEncoder().encode("ignored: cpio is not installed\n"));
@@ -30,20 +31,17 @@ Deno.test({
       ...files,
       { kind: "link", path: "a/link", target: "../b" },
     ]);
-    const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-    try {
-      await Deno.writeFile(`${folder}/archive`, joined(archive));
-      const args = [...(cpio!.endsWith("busybox") ? ["cpio"] : []), "-i", "-d", "-F", "archive"];
-      const { success, stderr } = await new Deno.Command(cpio!, { args, cwd: folder, stdin: "null" })
-        .output();
-      assert.ok(success, new TextDecoder().decode(stderr));
-      for (const [length, { path }] of files.entries()) {
-        assert.equal(await Deno.readTextFile(`${folder}/${path}`), "A".repeat(length));
-        assert.equal((await Deno.stat(`${folder}/${path}`)).mode! & 0o777, 0o640 + length);
-      }
-      assert.equal(await Deno.readLink(`${folder}/a/link`), "../b");
-    } finally {
-      await Deno.remove(folder, { recursive: true });
+    await using scratch = await makeScratch();
+    const folder = scratch.path;
+    await Deno.writeFile(`${folder}/archive`, joined(archive));
+    const args = [...(cpio!.endsWith("busybox") ? ["cpio"] : []), "-i", "-d", "-F", "archive"];
+    const { success, stderr } = await new Deno.Command(cpio!, { args, cwd: folder, stdin: "null" })
+      .output();
+    assert.ok(success, new TextDecoder().decode(stderr));
+    for (const [length, { path }] of files.entries()) {
+      assert.equal(await Deno.readTextFile(`${folder}/${path}`), "A".repeat(length));
+      assert.equal((await Deno.stat(`${folder}/${path}`)).mode! & 0o777, 0o640 + length);
     }
+    assert.equal(await Deno.readLink(`${folder}/a/link`), "../b");
   },
 });
