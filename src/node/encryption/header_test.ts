@@ -111,3 +111,13 @@ Deno.test("a mapping that turns out not to encrypt is closed at once", async () 
   await rejectsWith(stage(node, false), "identity-mismatch", /table=0 [0-9]+ crypt cipher_null-ecb /);
   assert.deepEqual([isOpen(node), node.device.connected, node.table], [false, false, []]);
 });
+
+Deno.test("a mapping that does not encrypt stays while something else is mounted over its file system", async () => {
+  const node = new FakeNode();
+  await stage(node);
+  node.mapper.maps.get(mapping)!.table!.crypt = plainTable;
+  node.addMount("8:1", stagingPath, { source: "/dev/sda1" });
+  await assert.rejects(stage(node), unsettled("in-use", /\/dev\/sda1 is mounted at/));
+  assert.deepEqual(node.table.map(({ deviceNumber }) => deviceNumber), ["253:40", "8:1"]);
+  assert.ok(isOpen(node));
+});
