@@ -13,7 +13,7 @@ const scale = 2000;
 const parallel = 6;
 const every = isLong ? 1 : 3;
 /** Over real SSH one of every so many commands is tried, because opening a connection takes most of the time. */
-const everyOverSsh = 12;
+const everyOverSsh = isLong ? 12 : 45;
 
 /** Returns whether the run reached the situation that the test is about. */
 type Test = (bench: ProbeBench, at: number) => Promise<boolean>;
