@@ -12,7 +12,7 @@ import { type Finding, type Fix, formatFix } from "../../src/volume/model/findin
 import { readPage } from "../docs/pages.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
 import { makeSshKeys } from "../fakes/ssh_keys.ts";
-import { runShell } from "../support/shell.ts";
+import { hostOutput } from "../../tools/host_command.ts";
 import {
   configuration,
   differences,
@@ -128,7 +128,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   keyUnusable: {
     spoil: async ({ folder }) => {
-      await runShell(`ssh-keygen -q -t ed25519 -N 'a passphrase' -f ${folder}/key`);
+      await hostOutput("sh", ["-ec", `ssh-keygen -q -t ed25519 -N 'a passphrase' -f ${folder}/key`]);
     },
     find: (scene) => scene.complaint("login", withKey(scene)),
     entry: () => routerFixes.keyUnusable(user),
@@ -427,7 +427,7 @@ for (const [name, trial] of Object.entries(trials)) {
       let printed = "";
       for (const command of entry.commands) {
         const typed = trial.fill?.(command, scene) ?? command;
-        printed += trial.at === "shell" ? await runShell(typed) : await scene.type(typed);
+        printed += trial.at === "shell" ? await hostOutput("sh", ["-ec", typed]) : await scene.type(typed);
       }
       if (!trial.looks && trial.mended === undefined) {
         assert.equal((await trial.find(scene))?.fix, undefined, "it is mended");
@@ -467,7 +467,7 @@ const secrets: readonly (readonly [what: string, write: (folder: string) => Prom
   ],
   ["is none", (folder) => Deno.writeTextFile(`${folder}/key`, "no key"), routerFixes.keyUnusable(user)],
   ["is of the type ECDSA", async (folder) => {
-    await runShell(`ssh-keygen -q -t ecdsa -m PEM -N '' -f ${folder}/key`);
+    await hostOutput("sh", ["-ec", `ssh-keygen -q -t ecdsa -m PEM -N '' -f ${folder}/key`]);
   }, routerFixes.keyUnusable(user)],
 ];
 

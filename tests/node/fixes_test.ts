@@ -6,7 +6,7 @@ import { judgeKubelet } from "../../src/doctor/node/machine.ts";
 import { parseMountinfo } from "../../src/filesystem/mountinfo.ts";
 import { parsePropagation } from "../../src/filesystem/propagation.ts";
 import { formatFix } from "../../src/volume/model/finding.ts";
-import { runShell } from "../support/shell.ts";
+import { hostOutput } from "../../tools/host_command.ts";
 
 const isRoot = Deno.uid() === 0;
 if (!isRoot) {
@@ -15,7 +15,7 @@ if (!isRoot) {
 
 /** Runs lines in a mount namespace whose mounts are all private; their mounts disappear with it. */
 function inNamespace(...lines: readonly string[]): Promise<string> {
-  return runShell(`unshare --mount --propagation private sh -ec '${lines.join("\n")}'`);
+  return hostOutput("sh", ["-ec", `unshare --mount --propagation private sh -ec '${lines.join("\n")}'`]);
 }
 
 function kubelet(mountinfo: string) {
