@@ -229,6 +229,18 @@ function encrypted({ node }: ReturnType<typeof machine>, label = "rds-csi"): voi
   Object.assign(node.device, { content: "luks", luks: { keys: ["passphrase"], label, inner } });
 }
 
+Deno.test("detachVolume() disconnects no namespace that is open below the mapping that it has closed", async () => {
+  const parts = machine();
+  const { node, files } = parts;
+  encrypted(parts);
+  await attach(parts, { passphrase: "passphrase" });
+  node.after = (operation) => {
+    if (operation === "dmsetup remove") node.holder = { certain: true, description: "process 7 (dd)" };
+  };
+  await assert.rejects(detachVolume(node.deps, files, subject, call()), fails("in-use", /loop3 is open/));
+  assert.deepEqual([node.device.connected, node.mapper.maps.size], [true, 0]);
+});
+
 /** What was run on the device besides what only reads it. */
 function writers({ node }: ReturnType<typeof machine>): readonly string[] {
   return node.processes.runs.filter(({ tool, options: { args } }) =>
