@@ -265,6 +265,9 @@ const accepted: readonly object[] = [
   { router: { ...address, basePaths: ["/a/b", "/a/bc"] } },
   twoRouters({ default: true, topology: { rack: "a" } }, { topology: { rack: "b" } }),
   twoRouters({ default: true, basePaths: ["/p"] }, { basePaths: ["/p"], address: "10.0.0.2" }),
+  twoRouters({ default: true, basePaths: ["/p"] }, { basePaths: ["/p"], port: 2222 }),
+  twoRouters({ topology: { rack: "a" } }, { topology: { rack: "b" } }),
+  directory({ basePaths: ["/storage-pool/nfs"], router: { port: 2222 } }),
   directory({ basePaths: ["/storage-pool/nfs"], router: { address: "10.0.0.2" } }),
   directory({ basePaths: ["/share/a", "/share/b"] }),
   {

@@ -21,7 +21,7 @@
 {{- $topologies := list }}
 {{- $folders := list }}
 {{- $pathsOf := dict }}
-{{- range $at, $router := default (list (dict "only" true "address" .Values.router.address "nvmeAddress" .Values.router.nvmeAddress "profile" .Values.router.profile "basePaths" .Values.router.basePaths)) $several }}
+{{- range $at, $router := default (list (dict "only" true "address" .Values.router.address "port" .Values.router.port "nvmeAddress" .Values.router.nvmeAddress "profile" .Values.router.profile "basePaths" .Values.router.basePaths)) $several }}
 {{- $where := ternary "router" (printf "config.routers[%d]" $at) (hasKey $router "only") }}
 {{- range $key, $count := dict "address" "one" "nvmeAddress" "several" }}
 {{- $problems = concat $problems (include "rds-csi.addressProblems" (list (printf "%s.%s" $where $key) (get $router $key) $count) | fromJsonArray) }}
@@ -33,7 +33,7 @@
 {{- $_ := set $pathsOf "" $paths }}
 {{- end }}
 {{- range $paths }}
-{{- $own := dict "address" (default "" $router.address) "path" . "where" $where }}
+{{- $own := dict "address" (printf "%v port %v" $router.address (default 22 $router.port)) "path" . "where" $where }}
 {{- range $folders }}
 {{- if and (eq .address $own.address) (or (hasPrefix (print .path "/") (print $own.path "/")) (hasPrefix (print $own.path "/") (print .path "/"))) }}
 {{- $problems = append $problems (printf "%s.basePaths has %s, and %s.basePaths has %s of the same router: use folders apart from each other" $where $own.path .where .path) }}
@@ -78,10 +78,18 @@
 {{- if gt (len (uniq $topologies)) 1 }}
 {{- $problems = append $problems "the routers of config.routers have different topologies: once one has any, each needs one with the same keys" }}
 {{- end }}
+{{- /* Where routers have a topology, it decides for a class without a router. */}}
+{{- if without $topologies "" }}
+{{- $all := list }}
+{{- range $folders }}
+{{- $all = append $all .path }}
+{{- end }}
+{{- $_ := set $pathsOf "" (uniq $all) }}
+{{- end }}
 {{- $problems = concat $problems (include "rds-csi.backendProblems" (list $ $names $pathsOf) | fromJsonArray) }}
 {{- if .Values.directory.enabled }}
 {{- $problems = concat $problems (include "rds-csi.addressProblems" (list "directory.router.address" .Values.directory.router.address "one") | fromJsonArray) }}
-{{- $address := default .Values.router.address .Values.directory.router.address }}
+{{- $address := printf "%v port %v" (default .Values.router.address .Values.directory.router.address) (default .Values.router.port .Values.directory.router.port) }}
 {{- $shares := list }}
 {{- range .Values.directory.basePaths }}
 {{- $path := . }}
@@ -93,7 +101,7 @@
 {{- end }}
 {{- $shares = append $shares $share }}
 {{- range $folders }}
-{{- if and (eq .address (default "" $address)) (eq (index (splitList "/" .path) 1) $share) }}
+{{- if and (eq .address $address) (eq (index (splitList "/" .path) 1) $share) }}
 {{- $problems = append $problems (printf "directory.basePaths has %s, on the pool of %s in %s.basePaths: whoever reaches the NFS server could write to volumes, so share a pool of its own" $path .path .where) }}
 {{- end }}
 {{- end }}

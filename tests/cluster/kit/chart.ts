@@ -172,7 +172,7 @@ function valuesFor(
       port: router.sshPort,
       user: routerUser,
       secretKeys: { password: "rds-password" },
-      nvmeAddress: "127.0.0.1",
+      nvmeAddress: places === undefined ? "127.0.0.1" : "",
     },
     controller: { extraArgs: controllerArgs, nodeSelector },
     ...places === undefined ? {} : { storageCapacity: true, config: { routers: places.map(routerOf) } },
