@@ -24,6 +24,7 @@ import { faultKinds } from "../src/simulator/faults.ts";
 import { directoryParameterHelp } from "../src/volume/model/directory/parameters.ts";
 import { parameterHelp } from "../src/volume/model/parameters.ts";
 import { commandsPage } from "./docs_commands.ts";
+import { architecturePage } from "./docs_confirmations.ts";
 import { hardwarePage } from "./docs_hardware.ts";
 import { complain, print } from "./print.ts";
 
@@ -65,6 +66,7 @@ const commandParts: readonly (readonly [title: string, flags: FlagTable, others:
 ];
 
 const pages: Readonly<Record<string, string>> = {
+  "docs/internals/architecture.md": await architecturePage(ROOT),
   "docs/reference/commands.md": await commandsPage(),
   "docs/reference/config.md": configPage(),
   "docs/reference/flags.md": flagsPage(),
