@@ -4,6 +4,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { parseHostKeys } from "../../src/routeros/ssh/host_key.ts";
 import { Session } from "../../src/routeros/ssh/session.ts";
+import type { SshTransport } from "../../src/routeros/ssh/transport.ts";
 import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh/ssh_transport.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
@@ -51,6 +52,8 @@ export interface ClientOptions {
   readonly hostKey?: string;
   /** @default {1000} */
   readonly copyTimeoutMs?: number;
+  /** Looks at what is sent. */
+  readonly watch?: (transport: SshTransport) => SshTransport;
 }
 
 export interface Bench {
@@ -83,15 +86,17 @@ export async function withRouter(
   };
   const clock = systemClock, random = systemRandom;
   const another: Bench["another"] = (client = {}) => {
-    const { authentication, hostKey, copyTimeoutMs = 1000 } = client;
-    const transport = new Ssh2Transport({
-      host: "127.0.0.1",
-      port: router.sshPort,
-      user: "admin",
-      authentication: authentication ?? { password: "admin" },
-      hostKeys: parseHostKeys(hostKey ?? router.hostKeyPublic, "127.0.0.1", router.sshPort),
-      warning: assert.fail,
-    });
+    const { authentication, hostKey, copyTimeoutMs = 1000, watch = (transport) => transport } = client;
+    const transport = watch(
+      new Ssh2Transport({
+        host: "127.0.0.1",
+        port: router.sshPort,
+        user: "admin",
+        authentication: authentication ?? { password: "admin" },
+        hostKeys: parseHostKeys(hostKey ?? router.hostKeyPublic, "127.0.0.1", router.sshPort),
+        warning: assert.fail,
+      }),
+    );
     const session = new Session({ transport, clock, random, commandTimeoutMs });
     const store = withWrites(new RouterVolumeStore({ session, clock, random, copyTimeoutMs }));
     stores.push(store);
