@@ -15,6 +15,7 @@ import type { SourceRef } from "../../src/volume/model/sources.ts";
 import { parseParameters } from "../../src/volume/model/parameters.ts";
 import { aCreate, aPublish, controllerDeps, gibibyte, testSettings } from "../fakes/controller_deps.ts";
 import { folder, withRouter } from "./_routeros_bench.ts";
+import { filesHolding } from "./_routeros_images.ts";
 import { WatchedTransport } from "./_watched_transport.ts";
 
 const name = "pvc-01234567-89ab-cdef-0123-456789abcdef";
@@ -29,7 +30,7 @@ type Costs = Readonly<Record<string, readonly number[]>>;
 /** The calls of a volume's life, with what each sends. @param remembers whether no other controller changes volumes */
 async function life(remembers: boolean): Promise<Costs> {
   const costs: Record<string, readonly number[]> = {};
-  await withRouter({ commandTimeoutMs: 5_000 }, async ({ another, call }) => {
+  await withRouter({ commandTimeoutMs: 5_000 }, async ({ router, another, call }) => {
     let watched: WatchedTransport | undefined;
     const store = another({ watch: (transport) => watched = new WatchedTransport(transport) });
     const made = controllerDeps({ store, clock: systemClock, settings, isOnly: remembers });
@@ -68,6 +69,7 @@ async function life(remembers: boolean): Promise<Costs> {
       await work();
       costs[what] = watched!.commands.slice(before).map((text) => text.length);
     }
+    assert.deepEqual([router.model.disks.findBySlot(id), filesHolding(router, id)], [undefined, []]);
   });
   return costs;
 }
