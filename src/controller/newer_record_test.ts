@@ -13,8 +13,9 @@ import {
 } from "../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../tests/fakes/volume_calls.ts";
 import { volumeIdFor } from "../volume/model/ids.ts";
-import { parseComment, type VolumeRecord } from "../volume/model/record.ts";
+import { type VolumeRecord } from "../volume/model/record.ts";
 import { publishedNodeIds } from "../volume/rules/publish.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { releaseVolume } from "./attachments/release.ts";
@@ -41,11 +42,7 @@ const id = volumeIdFor("a");
 function controller(record: Partial<VolumeRecord> = {}, exported = (record.holders ?? []).length > 0) {
   const made = testController();
   made.store.put(aDisk(aRecord({ epoch, newerFields, ...record }), { id, exported }));
-  const read = () => {
-    const parsed = parseComment(made.store.disks.get(id)!.comment);
-    return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
-  };
-  return { ...made, read };
+  return { ...made, read: volumeCalls(made, id).record };
 }
 
 const refused: Readonly<Record<string, (deps: ControllerDeps) => Promise<unknown>>> = {

@@ -1,24 +1,16 @@
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  gibibyte,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { gibibyte, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, subvolumeImage } from "../../../tests/fakes/records.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { ControllerSettings } from "../deps.ts";
-import { publishVolume } from "./publish.ts";
 
 /** A controller on a router with the volume `pvc-1`, of a gibibyte. */
 function controller(record: Partial<VolumeRecord> = {}, settings: Partial<ControllerSettings> = {}) {
-  const { store, deps } = testController(settings);
-  store.put(aDisk(aRecord({ epoch: { counter: 3, nonce: "0123abcd" }, ...record })));
-  const publish = (nodeId: string) =>
-    publishVolume(deps, "pvc-1", aPublish(nodeId), testParameters, testContext());
-  return { store, publish };
+  const made = testController(settings);
+  made.store.put(aDisk(aRecord({ epoch: { counter: 3, nonce: "0123abcd" }, ...record })));
+  return { ...made, ...volumeCalls(made) };
 }
 
 Deno.test("publishVolume() grows a disk again whose router forgot that it had grown", async () => {

@@ -6,23 +6,19 @@ import {
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import type { PublishRequest } from "../../volume/rules/publish.ts";
-import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
+import { type VolumeRecord } from "../../volume/model/record.ts";
 import { publishVolume } from "./publish.ts";
-import { unpublishVolume } from "./unpublish.ts";
 
 const context = testContext();
 
 /** A controller on a router with the volume `pvc-1`. */
 function controller(record: Partial<VolumeRecord>) {
-  const { store, deps, notes } = testController({ unexportGraceMs: 0 });
-  store.put(aDisk(aRecord(record)));
-  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
-  const blankEpoch = () => {
-    const parsed = parseComment(store.disks.get("pvc-1")?.comment ?? "");
-    return parsed.state === "record" ? parsed.comment.record.blankEpoch : undefined;
-  };
-  return { deps, notes, unpublish, blankEpoch };
+  const made = testController({ unexportGraceMs: 0 });
+  made.store.put(aDisk(aRecord(record)));
+  const { unpublish, record: recorded } = volumeCalls(made);
+  return { ...made, unpublish, blankEpoch: () => recorded().blankEpoch };
 }
 
 /** What the owner of the claim has allowed, and for what it was asked. */
@@ -35,9 +31,8 @@ function consenting(made: ReturnType<typeof controller>, allowed: number) {
       return Promise.resolve(counter === allowed);
     },
   };
-  const deps = { ...made.deps, consents };
-  const publish = (over: Partial<PublishRequest> = {}) =>
-    publishVolume(deps, "pvc-1", aPublish("a", over), testParameters, context);
+  const calls = volumeCalls({ ...made, deps: { ...made.deps, consents } });
+  const publish = (over: Partial<PublishRequest> = {}) => calls.publish("a", over);
   return { asked, publish };
 }
 

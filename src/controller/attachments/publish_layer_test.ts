@@ -1,35 +1,20 @@
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  inTime,
-  sharedBlock,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { sharedBlock, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishRequest } from "../../volume/rules/publish.ts";
-import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
-import { publishVolume } from "./publish.ts";
-import { unpublishVolume } from "./unpublish.ts";
+import { type VolumeRecord } from "../../volume/model/record.ts";
 
-const context = testContext();
 const joint: Partial<PublishRequest> = { capability: sharedBlock };
 
 function controller(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolume> = {}) {
-  const { store, deps, clock } = testController();
-  store.put(aDisk(aRecord(record), disk));
-  const publish = (nodeId: string, request: Partial<PublishRequest> = {}) =>
-    inTime(clock, publishVolume(deps, "pvc-1", aPublish(nodeId, request), testParameters, context));
+  const made = testController();
+  made.store.put(aDisk(aRecord(record), disk));
+  const { publish, unpublish, record: recorded } = volumeCalls(made);
   const layered = (nodeId: string, request: Partial<PublishRequest> = {}) =>
     publish(nodeId, { ...request, needsLayer: true });
-  const unpublish = (nodeId: string) => unpublishVolume(deps, "pvc-1", nodeId, context);
-  const recorded = () => {
-    const parsed = parseComment(store.disks.get("pvc-1")!.comment);
-    return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
-  };
-  return { store, publish, layered, unpublish, recorded };
+  return { store: made.store, publish, layered, unpublish, recorded };
 }
 
 Deno.test("publishVolume() gives a volume that needs the device layer to no node of the legacy driver", async () => {

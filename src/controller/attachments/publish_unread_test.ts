@@ -1,18 +1,10 @@
 // Publishing by what the controller remembers of its last change, as far as that differs from other calls (unread_calls_test).
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  inTime,
-  rememberingController,
-  testContext,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { rememberingController, testContext } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { nodeIdsOf, parseComment } from "../../volume/model/record.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { expandVolume } from "../volumes/expand.ts";
-import { publishVolume } from "./publish.ts";
-import { unpublishVolume } from "./unpublish.ts";
 
 const context = testContext();
 const id = "pvc-1";
@@ -20,18 +12,10 @@ const id = "pvc-1";
 /** A controller that has made the volume last and published it to nobody. */
 function remembering({ unexportGraceMs = 0 } = {}) {
   const made = rememberingController(aDisk(aRecord()), { unexportGraceMs });
-  const { deps, store, clock } = made;
-  const publish = (nodeId = "a") =>
-    inTime(clock, publishVolume(deps, id, aPublish(nodeId), testParameters, context));
-  const unpublish = (nodeId = "a") => inTime(clock, unpublishVolume(deps, id, nodeId, context));
-  const disk = () => store.disks.get(id)!;
-  const record = () => {
-    const parsed = parseComment(disk().comment);
-    return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
-  };
+  const calls = volumeCalls(made);
   const isOn = (nodeId = "a") =>
-    disk().exported && nodeIdsOf(record().holders).join() === nodeId && store.violations.length === 0;
-  return { ...made, publish, unpublish, disk, isOn };
+    calls.disk().exported && calls.holders() === nodeId && made.store.violations.length === 0;
+  return { ...made, ...calls, isOn };
 }
 
 Deno.test("publishVolume() reads first where the router forgot a growth before the volume was unpublished", async () => {

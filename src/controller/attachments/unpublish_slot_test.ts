@@ -1,29 +1,20 @@
 // A person gives a disk another slot, and puts a copy of it into the old one: both have the record, and one is exported on.
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { inTime, rememberingController, testContext } from "../../../tests/fakes/controller_deps.ts";
 import { testBase } from "../../../tests/fakes/records.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { VolumeMemory } from "../records/memory.ts";
-import { publishVolume } from "./publish.ts";
-import { unpublishVolume, withdrawVolume } from "./unpublish.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
+import { withdrawVolume } from "./unpublish.ts";
 
 const context = testContext();
 const id = "pvc-1";
 
 async function published() {
-  const made = testController({ unexportGraceMs: 0 });
-  const { store, clock } = made;
-  const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, true) };
-  store.put(aDisk(aRecord()));
-  const done = <T>(work: Promise<T>) => inTime(clock, work);
-  await done(publishVolume(deps, id, aPublish("n1"), testParameters, context));
+  const made = rememberingController(aDisk(aRecord()));
+  const { store, deps, clock } = made;
+  const { publish, unpublish } = volumeCalls(made);
+  await publish();
   store.takeCount();
   const giveAnotherSlot = () => {
     const disk = store.disks.get(id)!;
@@ -31,10 +22,9 @@ async function published() {
     store.put({ ...disk, id, imagePath });
     store.put({ ...disk, id: "moved" });
   };
-  const unpublish = () => done(unpublishVolume(deps, id, "n1", context));
-  const withdraw = () => done(withdrawVolume(deps, id, context));
+  const withdraw = () => inTime(clock, withdrawVolume(deps, id, context));
   const isExported = () => store.disks.get("moved")!.exported;
-  return { ...made, deps, giveAnotherSlot, unpublish, withdraw, isExported };
+  return { ...made, giveAnotherSlot, unpublish, withdraw, isExported };
 }
 
 Deno.test("an unpublish without a read is not answered while the volume is exported from another slot", async () => {

@@ -1,12 +1,6 @@
 // Deleting by what the controller remembers of its last change, as far as that differs from other calls (unread_calls_test).
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  inTime,
-  rememberingController,
-  testContext,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { inTime, rememberingController, testContext } from "../../../tests/fakes/controller_deps.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import {
   aDisk,
@@ -18,31 +12,28 @@ import {
   testCluster,
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { importedSource } from "../../volume/model/sources.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";
-import { deleteUnowned, deleteVolume } from "./delete.ts";
+import { deleteUnowned } from "./delete.ts";
 
 const context = testContext();
 const id = "pvc-1";
 const epoch = { counter: 1, nonce: "0123abcd" };
 
 interface Options {
-  readonly alone?: boolean;
   readonly settings?: Partial<ControllerSettings>;
   readonly disk?: ReturnType<typeof aDisk>;
 }
 
-/** A controller, alone on its router or not, that has made the volume last and published it to nobody. */
-function remembering({ alone = true, settings = {}, disk = aDisk(aRecord()) }: Options = {}) {
-  const made = rememberingController(disk, settings, alone);
-  const { deps, store, clock } = made;
-  const remove = () => inTime(clock, deleteVolume(deps, id, context));
+/** A controller that has made the volume last and published it to nobody. */
+function remembering({ settings = {}, disk = aDisk(aRecord()) }: Options = {}) {
+  const made = rememberingController(disk, settings);
+  const { store } = made;
   const isGone = () =>
     !store.disks.has(id) && !store.allFiles.has(disk.imagePath) && store.tree.subvolumes.size === 0 &&
     store.violations.length === 0;
-  return { ...made, remove, isGone };
+  return { ...made, ...volumeCalls(made), isGone };
 }
 
 for (const imagePath of [plainImage(id), subvolumeImage(id)]) {
@@ -59,12 +50,12 @@ for (const imagePath of [plainImage(id), subvolumeImage(id)]) {
 }
 
 Deno.test("deleteVolume() takes one command for a volume that this controller has unpublished last", async () => {
-  const { deps, clock, remove, methods, isGone } = remembering();
-  await inTime(clock, publishVolume(deps, id, aPublish("a"), testParameters, context));
+  const { publish, unpublish, remove, methods, isGone } = remembering();
+  await publish();
   methods();
   await assert.rejects(remove(), refusal("precondition", /published.*node=a/));
   assert.deepEqual(methods(), ["view"], "a holder is told of by a read");
-  await unpublishVolume(deps, id, "a", context);
+  await unpublish();
   methods();
   await remove();
   assert.deepEqual([methods(), isGone()], [["removeUnseen"], true]);
@@ -72,7 +63,6 @@ Deno.test("deleteVolume() takes one command for a volume that this controller ha
 
 /** What keeps a volume that is remembered from being deleted unread. */
 const readFirst: Readonly<Record<string, Options>> = {
-  "others change volumes too": { alone: false },
   "a newer version wrote its record": { disk: aDisk(aRecord({ newerFields: ["z=1"] })) },
   "its last export may linger": {
     settings: { unexportGraceMs: 5_000 },
@@ -96,15 +86,10 @@ for (const [name, options] of Object.entries(readFirst)) {
   });
 }
 
-Deno.test("deleteVolume() reads first after a failover, and where somebody has judged the disk before", async () => {
-  const ledBefore = remembering();
-  ledBefore.deps.memory.known.forgetAll();
-  await ledBefore.remove();
-  assert.deepEqual(ledBefore.methods(), ["view", "remove"]);
-  const judged = remembering();
-  const { deps, store, clock } = judged;
+Deno.test("deleteVolume() reads first where somebody has judged the disk before", async () => {
+  const { deps, store, clock, methods } = remembering();
   await inTime(clock, deleteUnowned(deps, id, store.disks.get(id)!.comment, context));
-  assert.deepEqual(judged.methods(), ["view", "remove"]);
+  assert.deepEqual(methods(), ["view", "remove"]);
 });
 
 Deno.test("deleteVolume() also takes unfinished copies and what an earlier try left, and nothing of others", async () => {
@@ -129,27 +114,22 @@ Deno.test("deleteVolume() cancels the copy that is being made for the volume", a
   assert.deepEqual([cancelled, isGone()], [true, true]);
 });
 
-const mishaps: Readonly<Record<string, readonly [mishap: Mishap, methods: readonly string[]]>> = {
-  "ran, end unknown": [{ runs: true, refusal: "interrupted" }, ["removeUnseen"]],
-  "ran by half": [{ runs: "half" }, ["removeUnseen", "removeImage"]],
-  "did not run": [{ runs: false }, ["removeUnseen", "remove"]],
-  "refused": [{ refusal: "failure: no" }, ["removeUnseen", "remove"]],
-  "late": [{ late: true }, ["removeUnseen", "remove"]],
-};
+Deno.test("deleteVolume() without reading removes the image that its command has left", async () => {
+  const { store, remove, methods, isGone } = remembering();
+  store.mishap("removeUnseen", { runs: "half" });
+  await remove();
+  assert.deepEqual([methods(), isGone()], [["removeUnseen", "removeImage"], true]);
+});
 
-for (const [name, [mishap, expected]] of Object.entries(mishaps)) {
-  Deno.test(`deleteVolume() without reading answers OK only for what it reads back: ${name}`, async () => {
-    const { store, deps, remove, methods, isGone } = remembering();
-    store.mishap("removeUnseen", mishap);
-    await remove();
-    assert.deepEqual([methods(), isGone()], [expected, true]);
-    // The comment that a late command expects may be that of the next volume of its name.
-    store.put(aDisk(aRecord({ epoch: { counter: 0, nonce: "00ff00ff" } })));
-    store.runLate();
-    assert.ok(store.disks.has(id));
-    assert.equal(deps.memory.known.get(id), undefined);
-  });
-}
+Deno.test("deleteVolume() without reading takes nothing late from the next volume of its name", async () => {
+  const { store, deps, remove } = remembering();
+  store.mishap("removeUnseen", { late: true });
+  await remove();
+  store.put(aDisk(aRecord({ epoch: { counter: 0, nonce: "00ff00ff" } })));
+  store.runLate();
+  assert.ok(store.disks.has(id));
+  assert.equal(deps.memory.known.get(id), undefined);
+});
 
 Deno.test("deleteVolume() without reading finds what is left in a folder that is no longer allowed", async () => {
   const { store, remove, methods, isGone } = remembering({ settings: { basePaths: ["/pool/new"] } });

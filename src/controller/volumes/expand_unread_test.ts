@@ -1,13 +1,9 @@
 // Growing by what the controller remembers of its last change, as far as that differs from other calls (unread_calls_test).
 import assert from "node:assert/strict";
-import {
-  gibibyte,
-  inTime,
-  rememberingController,
-  testContext,
-} from "../../../tests/fakes/controller_deps.ts";
+import { gibibyte, rememberingController, testContext } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { ControllerSettings } from "../deps.ts";
 import { expandVolume } from "./expand.ts";
@@ -19,22 +15,19 @@ const epoch = { counter: 1, nonce: "0123abcd" };
 const held = aDisk(aRecord({ epoch, holders: [aHolder("a")] }));
 
 interface Options {
-  readonly alone?: boolean;
   readonly settings?: Partial<ControllerSettings>;
   readonly disk?: ReturnType<typeof aDisk>;
 }
 
-/** A controller, alone on its router or not, that has changed a volume of 1 GiB last, and knows how full its pool is. */
-async function remembering({ alone = true, settings = {}, disk = held }: Options = {}) {
-  const made = rememberingController(disk, settings, alone);
-  const { deps, store, clock } = made;
+/** A controller that has changed a volume of 1 GiB last, and knows how full its pool is. */
+async function remembering({ settings = {}, disk = held }: Options = {}) {
+  const made = rememberingController(disk, settings);
+  const { deps, store } = made;
   const learn = () => deps.promised.learnFrom(() => store.createView(undefined, context));
   await learn();
   store.takeCount();
-  const expand = (gib = 2n) =>
-    inTime(clock, expandVolume(deps, id, { requiredBytes: gib * gibibyte, limitBytes: 0n }, context));
   const size = () => store.disks.get(id)!.sizeBytes / gibibyte;
-  return { ...made, learn, expand, size };
+  return { ...made, ...volumeCalls(made), learn, size };
 }
 
 Deno.test("expandVolume() takes one command for a volume that this controller has changed last", async () => {
@@ -59,7 +52,7 @@ Deno.test("expandVolume() cuts nothing of an image that became larger than the d
 });
 
 Deno.test("a disk that any call has read as smaller than its image is not remembered", async () => {
-  const { store, deps, expand, methods } = await remembering({ alone: true });
+  const { store, deps, expand, methods } = await remembering();
   deps.memory.known.forgetAll();
   await deps.promised.learnFrom(() => store.createView(undefined, context));
   store.putFile(held.imagePath, 4n * gibibyte);
@@ -73,7 +66,6 @@ Deno.test("a disk that any call has read as smaller than its image is not rememb
 
 /** What keeps a volume that is remembered from being grown unread. */
 const readFirst: Readonly<Record<string, Options>> = {
-  "others change volumes too": { alone: false },
   "a newer version wrote its record": { disk: aDisk(aRecord({ newerFields: ["z=1"] })) },
   "the router grows only what is not exported": { settings: { growth: "after-toggle" } },
   "an export may have been left off": {
