@@ -30,7 +30,11 @@ export async function latestEpochIfReported(
   call: ControllerCall,
   volume: OwnedVolume,
 ): Promise<number | undefined> {
-  const { clock, context, notes } = call;
+  const { clock, clusterView, context, memory, notes } = call;
+  // A deadline costs more than an answer that is there already.
+  if (clusterView === undefined || memory.known.latestEpoch(volume.stored) !== undefined) {
+    return await latestEpoch(call, volume);
+  }
   const late = new VolumeError("unavailable", `it has not answered within ${answerTimeoutMs / 1000} s`);
   try {
     return await withDeadline(
