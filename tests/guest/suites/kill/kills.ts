@@ -50,5 +50,5 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
 
 /** A step without what differs between volumes and devices. */
 export function shape(name: string): string {
-  return name.replaceAll(/\/[^ ,]*|nqn\.[^ ]*|rds-csi-[^ ]*|RDSCSI-[^ ]*|[0-9]+/g, "…");
+  return name.replaceAll(/\/[^ ,]*|nqn\.[^ ]*|CRYPT-[^ ]*|rds-csi-[^ ]*|RDSCSI-[^ ]*|[0-9]+/g, "…");
 }
