@@ -8,7 +8,8 @@ export interface Written {
   /** The life, and what is done next. */
   readonly moment: string;
   readonly path: string;
-  readonly file: unknown;
+  /** Its JSON on one line. */
+  readonly text: string;
 }
 
 /** A call of a life, and what it is about to do after each file that it writes. */
@@ -103,15 +104,8 @@ const lives: readonly Life[] = [
     prepare: (node) => void node.devices.set(second.nqn, node.newDevice({ ...own, content: "xfs" })),
     steps: [
       [
-        (node) =>
-          node.stage({ volumeId: second.id, capability: xfs }, {
-            nqn: second.nqn,
-          }),
-        [
-          "connect",
-          "mount it",
-          "answer the stage",
-        ],
+        (node) => node.stage({ volumeId: second.id, capability: xfs }, { nqn: second.nqn }),
+        ["connect", "mount it", "answer the stage"],
       ],
     ],
   },
@@ -130,7 +124,11 @@ export async function writtenByNodes(): Promise<readonly Written[]> {
       node.paths.writeFile = async (path, text, mode) => {
         await write(path, text, mode);
         if (!path.startsWith("/state/")) return;
-        all.push({ moment: `${name}: ${rest.shift() ?? "unexpected"}`, path, file: JSON.parse(text) });
+        all.push({
+          moment: `${name}: ${rest.shift() ?? "unexpected"}`,
+          path,
+          text: JSON.stringify(JSON.parse(text)),
+        });
       };
       await act(node);
       if (rest.length > 0) throw new Error(`${name} writes nothing to ${rest[0]}`);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { OlderKubernetes } from "../../../cluster/kit/go_build.ts";
+import { usualKernel } from "../../kit/kernel.ts";
 import { type Node, paths } from "../../../cluster/kit/objects.ts";
 import { secondsSince } from "../../../cluster/kit/waiting.ts";
 import type { Bench } from "../../kit/suite.ts";
@@ -99,10 +100,12 @@ async function begin(
   return `ready after ${seconds} s: ${[...new Set(versions)].join("; ")}`;
 }
 
+const kernels = { stable: /^6\.1\./, backports: /^6\.(?!1\.)/ };
+
 async function versionsOf(cluster: MachineCluster, name: string): Promise<string> {
   const { status } = await cluster.api.get<NodeStatus>(`${paths.nodes}/${name}`);
   const { kernelVersion, containerRuntimeVersion, kubeletVersion } = status.nodeInfo;
-  assert.match(kernelVersion, /^6\.1\./);
+  assert.match(kernelVersion, kernels[usualKernel()]);
   assert.match(containerRuntimeVersion, /^containerd:\/\//);
   return `Linux ${kernelVersion}, ${containerRuntimeVersion}, kubelet ${kubeletVersion}`;
 }
