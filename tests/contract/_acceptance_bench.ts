@@ -147,7 +147,7 @@ async function runOn(parts: Parts, own: string, given: BenchRun): Promise<RunOut
   const nvmePort = simulator.nvmePort ?? 4420;
   const host: HostSide = nvmeHostSide("127.0.0.1", nvmePort);
   const flags = [...flagsOf(parts, output), ...given.flags ?? []];
-  if (given.basePath !== undefined) flags.push("--base-path", given.basePath);
+  if (given.basePath !== undefined) flags.splice(flags.indexOf("--base-path") + 1, 1, given.basePath);
   const options = readAcceptanceOptions(flags, () => undefined);
   const code = await runAndReport(options, {
     clock,
