@@ -7,6 +7,7 @@ import { downloadPackages } from "../../support/debian_archive.ts";
 import { Guest } from "../kit/guest.ts";
 import { hostOutput, isFile } from "../../../tools/host_command.ts";
 import { guestImage } from "../kit/image.ts";
+import { usualKernel } from "../kit/kernel.ts";
 import { makeToolsDisk } from "../kit/tools_disk.ts";
 import { packImages } from "./images.ts";
 import { MachineRuntime } from "./runtime.ts";
@@ -46,7 +47,7 @@ export async function ensureRootDisk(
   archive: string,
   say: (line: string) => void,
 ): Promise<string> {
-  const hash = createHash("sha256").update(basename(dirname((await guestImage("stable")).vmlinuxPath)));
+  const hash = createHash("sha256").update(basename(dirname((await guestImage(usualKernel())).vmlinuxPath)));
   hash.update(await toolsFolder()).update(packages.join());
   for (const file of recipe) hash.update(await Deno.readFile(file));
   const base = await ensureDisk("base", hash.digest("hex"), say, (work) => makeBase(tools, work));
