@@ -36,7 +36,7 @@ interface OpenCall extends Call {
  * - A file system is made only on a blank image, and never where data was.
  * - The claim of an OK was true at some moment between the call and its answer; at the answer, when the opposite call
  *   has begun and was answered OK meanwhile.
- * - An epoch is later than that of any attachment of another node, if the cluster could be asked.
+ * - An epoch is later than that of any attachment of another node, if the cluster could be asked, now and when it began.
  * - After an unpublish, and after some rounds, no export is older than an attachment. After some rounds none is unwanted.
  * - An export that a node was given stays until a call or a person takes it back, and so does the node's connection.
  * - A snapshot or clone has the data that its source had between the first call and the answer. A snapshot keeps it.
@@ -235,7 +235,10 @@ class Checker {
     const { verb, of, node } = call;
     if (verb === "publish" || verb === "unpublish") {
       this.#sharing.answered(of, node!, verb, error);
-      this.#exports.answered(of, verb, error);
+      const own = call.before !== undefined && this.#nodeOfNqn.get(call.before) === node;
+      if (error === undefined || (verb === "unpublish" && own)) {
+        this.#exports.unpublished(of, call.before, error);
+      }
     }
     if (error === "internal") this.#violated(`${call.verb} of ${call.of} met what nobody had thought of`);
     if (error === "not-found" && !call.wasMissing && verb !== "grow") {

@@ -107,7 +107,9 @@ export class Contents {
     { isUnwanted, isShared }: { readonly isUnwanted: boolean; readonly isShared: boolean },
   ): readonly string[] {
     this.#present.set(of, value);
-    if (this.#late.some((write) => write.of === of && write.value === value)) this.#expectedOf(of).add(value);
+    const arrives = (write: Write) =>
+      write.of === of && write.value === value && write.through.some((nqn) => open.includes(nqn));
+    if (this.#late.some(arrives)) this.#expectedOf(of).add(value);
     this.#waiting = this.#waiting.filter((write) => write.of !== of || write.value !== value);
     const opened = this.#opened.get(of) ?? new Set();
     this.#opened.set(of, opened.union(new Set(open)));

@@ -14,7 +14,7 @@ export class Exports {
   readonly #turnedOn = new Set<string>();
   /** Whatever a person has ever turned on, as `volume nqn`. */
   readonly #byHand = new Set<string>();
-  /** Volumes whose unpublish has failed since: the router may carry it out late. */
+  /** The NQNs of nodes whose unpublish has failed since, as `volume nqn`: the router may carry it out late. */
   readonly #inDoubt = new Set<string>();
   /** What was exported when nothing more was asked, by volume. */
   #resting: ReadonlyMap<string, string | undefined> = new Map();
@@ -33,9 +33,11 @@ export class Exports {
     this.#byHand.add(`${of} ${nqn}`);
   }
 
-  answered(of: string, verb: "publish" | "unpublish", error: string | undefined): void {
-    if (error === undefined) this.#inDoubt.delete(of);
-    else if (verb === "unpublish") this.#inDoubt.add(of);
+  /** A call for the node that has the NQN has failed, or one for the volume was OK. */
+  unpublished(of: string, nqn: string | undefined, error: string | undefined): void {
+    if (error !== undefined && error !== "busy") this.#inDoubt.add(`${of} ${nqn}`);
+    if (error !== undefined) return;
+    for (const key of this.#inDoubt) if (key.startsWith(`${of} `)) this.#inDoubt.delete(key);
   }
 
   turnedOn(of: string, nqn: string): void {
@@ -97,7 +99,7 @@ export class Exports {
     const before = this.#resting.get(of);
     // What is off may be of a router that shows its disks late.
     if (before === undefined || now === before || this.#isOlder(of, before)) return [];
-    if (now === undefined && this.#inDoubt.has(of)) return [];
+    if (now === undefined && this.#inDoubt.has(`${of} ${before}`)) return [];
     return [`${of} was exported as ${before}, and is as ${now}, and leaders may not change that`];
   }
 
