@@ -14,20 +14,19 @@ import type { RunResult } from "./run.ts";
  * @throws {VolumeError} precondition when it cannot be used, or has a report, which would be lost
  */
 export async function prepareOutput(folder: string): Promise<void> {
-  let path = `${folder}/captures`;
-  try {
-    await Deno.mkdir(path, { recursive: true });
-    path = `${folder}/report.json`;
-    await Deno.stat(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return;
-    const reason = messageAbout(path, error);
-    throw new VolumeError("precondition", `Cannot write a report because ${reason}: output=${folder}`);
-  }
-  throw new VolumeError(
-    "precondition",
-    `Cannot write a report because the folder has one already: output=${folder}; name another`,
+  const [captures, report] = [`${folder}/captures`, `${folder}/report.json`];
+  await Deno.mkdir(captures, { recursive: true }).catch((error) =>
+    refuse(folder, messageAbout(captures, error))
   );
+  const info = await Deno.stat(report).catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    return refuse(folder, messageAbout(report, error));
+  });
+  if (info !== undefined) refuse(folder, "the folder has one already", "; name another");
+}
+
+function refuse(folder: string, reason: string, advice = ""): never {
+  throw new VolumeError("precondition", `Cannot write a report because ${reason}: output=${folder}${advice}`);
 }
 
 /**

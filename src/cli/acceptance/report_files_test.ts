@@ -129,6 +129,8 @@ Deno.test("prepareOutput() makes the folder, and names one that it cannot make o
       prepareOutput(`${folder}/a/report.json`),
       /^VolumeError: Cannot write a report because a part of its path is no folder: output=.*report.json$/,
     );
+    await Deno.symlink(`${folder}/gone`, `${folder}/link`);
+    await assert.rejects(prepareOutput(`${folder}/link`), /^VolumeError: Cannot write a report because /);
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

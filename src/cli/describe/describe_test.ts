@@ -37,4 +37,7 @@ Deno.test("describe shows a volume of which only a mapping is left, and none of 
     "there is no state file and no connection: a map is left of it: /dev/dm-40",
   ]);
   assert.deepEqual(await readAt(adapters, "pvc-2", call()), []);
+  // Nothing is concluded from what the kernel does not show.
+  node.deps.maps!.find = () => Promise.reject(new VolumeError("unavailable", "Cannot list the maps"));
+  assert.deepEqual(await found("pvc-2"), ["there is no state file and no connection: Cannot list the maps"]);
 });

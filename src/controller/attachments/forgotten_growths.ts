@@ -38,7 +38,7 @@ export class ForgottenGrowths {
       if (isRefused) this.#refusedExported = exported;
       const what = isRefused
         ? "the router grows no disk to its image: the volume is published in the size of its disk"
-        : "the router forgot that the volume had grown: its disk was grown to its image";
+        : "the router forgot that the volume had grown: its disk was grown again";
       notes.warn(what, { volume: id, size: String(sizeBytes), image: String(imageBytes) });
       return "again" as const;
     };

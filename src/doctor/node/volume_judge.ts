@@ -33,7 +33,8 @@ export function judgeVolume(view: VolumeView): readonly Finding[] {
     const [nqn, ...more] = view.connected.map(({ nqn }) => nqn);
     if (nqn === undefined) {
       const maps = view.others.map(({ path }) => path).join(", ");
-      return [warning("NoState", `there is no state file and no connection: a map is left of it: ${maps}`)];
+      const left = view.deviceUnclear ?? `a map is left of it: ${maps}`;
+      return [warning("NoState", `there is no state file and no connection: ${left}`)];
     }
     const found =
       `there is no state file: the volume was attached by hand, left behind, or belongs to another driver: ` +

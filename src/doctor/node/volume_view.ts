@@ -59,9 +59,10 @@ export function connectionsOf({ connected }: Pick<VolumeView, "connected">): rea
   return connected.flatMap(({ connections }) => connections);
 }
 
-/** Whether anything of the volume is on this node. */
-export function isHere({ stagingState, damaged, connected, others }: VolumeView): boolean {
-  return stagingState !== undefined || damaged !== undefined || connected.length > 0 || others.length > 0;
+/** Whether anything of the volume is on this node, or may be. */
+export function isHere({ stagingState, damaged, connected, others, deviceUnclear }: VolumeView): boolean {
+  return stagingState !== undefined || damaged !== undefined || connected.length > 0 || others.length > 0 ||
+    deviceUnclear !== undefined;
 }
 
 /** The adapters for reading a volume. */
