@@ -25,6 +25,8 @@ export class FakeFiles {
   readonly subvolumes = new Map<string, FakeSubvolume>();
   /** The data in a file, as a text of the test that writes it; missing for files without data. */
   readonly contents = new Map<string, string>();
+  /** Files that a person has put where the router does not look, with their data. */
+  readonly #aside = new Map<string, { readonly file: StoredFile; readonly content: string | undefined }>();
   pools: Pool[] = [{
     mountPoint: "pool",
     filesystem: "btrfs",
@@ -131,6 +133,30 @@ export class FakeFiles {
     this.copy(from, to);
     this.#forget(from);
     return true;
+  }
+
+  /** A person puts a file aside. */
+  putAside(path: string): void {
+    this.#aside.set(path, { file: this.files.get(path)!, content: this.contents.get(path) });
+    this.#forget(path);
+  }
+
+  isAside(path: string): boolean {
+    return this.#aside.has(path);
+  }
+
+  /** The data of a file that is put aside. */
+  contentAside(path: string): string | undefined {
+    return this.#aside.get(path)?.content;
+  }
+
+  /** The file is where it was, or is thrown away. */
+  takeBack(path: string, isKept: boolean): void {
+    const { file, content } = this.#aside.get(path) ?? {};
+    this.#aside.delete(path);
+    if (file === undefined || !isKept || this.files.has(path)) return;
+    this.files.set(path, file);
+    if (content !== undefined) this.contents.set(path, content);
   }
 
   /** Removes an image, or the subvolume with it, or returns why not. */

@@ -1,4 +1,5 @@
 import { timeLeftMs } from "../../src/async/deadline.ts";
+import { clipBytes } from "../../src/simulator/bytes.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { neverUsedMark } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
@@ -50,6 +51,8 @@ type End = Pick<MutationOutcome<unknown>, "refusal" | "ended">;
 export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Whether it refuses every new disk, after making its folder or subvolume. */
   refusesDisks = false;
+  /** How many bytes of a comment it keeps. */
+  maxComment = Infinity;
   /** How long an export can still be written to after it was withdrawn, in milliseconds. */
   lingerMs = 0;
   /** Every command, in order. */
@@ -59,6 +62,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
    * images exported or grown, incomplete copies used, more made than is free.
    */
   readonly violations: string[] = [];
+  /** Whether any node was told of an NQN: nobody uses another one. */
+  isTold: (nqn: string) => boolean = () => true;
   /** Called with the first answer after a reboot. */
   booted: () => void = () => {};
   /** Disks whose exports were toggled in one command. */
@@ -232,6 +237,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     makeFolder?: NewFolder,
   ): Promise<{ readonly done: boolean; readonly refusal?: string }> {
     const before = this.tree.contents.get(from);
+    const wasThere = this.allFiles.has(from);
     const isWritable = () =>
       this.disks.values().some((disk) =>
         disk.imagePath === from && (disk.exported || disk.routerUses !== undefined)
@@ -241,7 +247,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     const effect: Effect = (half) => {
       if (this.allFiles.has(to)) return;
       if (makeFolder !== undefined) this.tree.ensureFolder(makeFolder);
-      if (this.allFiles.get(from)?.directory !== false) return "failure: no such item";
+      if (!wasThere || this.allFiles.get(from)?.directory !== false) return "failure: no such item";
       if (!this.tree.hasFolderFor(to)) return "failure: no such directory";
       this.tree.copy(from, to);
       if (half || wasWritable || isWritable() || this.tree.contents.get(from) !== before) this.#torn.add(to);
@@ -339,14 +345,22 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     }
     if (sizeBytes !== undefined) this.violations.push(...this.overfilled(location.path, sizeBytes));
     const image = { imagePath: location.path, sizeBytes: sizeBytes ?? there?.sizeBytes ?? 0n };
-    this.disks.set(id, { id, ...image, comment, exported: false, exportNqn: "", exportPort: 0 });
+    this.disks.set(id, {
+      id,
+      ...image,
+      comment: clipBytes(comment, this.maxComment),
+      exported: false,
+      exportNqn: "",
+      exportPort: 0,
+    });
     this.putFile(location.path, image.sizeBytes);
     return undefined;
   }
 
   #change(id: string, change: VolumeChange): undefined {
     const disk = this.disks.get(id)!;
-    const after = changedDisk(disk, change);
+    const changed = changedDisk(disk, change);
+    const after = { ...changed, comment: clipBytes(changed.comment, this.maxComment) };
     const grows = after.sizeBytes > disk.sizeBytes;
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
       this.violations.push(`${disk.imagePath} is read-only, and was ${grows ? "grown" : "exported"}`);
@@ -356,7 +370,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     if (change.bounce) this.bounces.push(id);
     if (disk.exported && (!after.exported || after.exportNqn !== disk.exportNqn)) this.#linger(disk);
     this.disks.set(id, after);
-    const ways = this.reachable(disk.imagePath);
+    const ways = this.reachable(disk.imagePath).filter((nqn) => nqn === after.exportNqn || this.isTold(nqn));
     if (after.exported && ways.length > 1) {
       this.violations.push(`${disk.imagePath} through ${ways.join(" and ")}`);
     }
@@ -384,7 +398,9 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     const before = [...this.allFiles.keys()];
     const refusal = this.tree.remove(location);
     for (const path of before.filter((path) => !this.allFiles.has(path))) {
-      if (this.reachable(path).length > 0) this.violations.push(`${path} went while it could be reached`);
+      if (this.reachable(path).some(this.isTold)) {
+        this.violations.push(`${path} went while it could be reached`);
+      }
       this.#torn.delete(path);
     }
     return refusal;

@@ -157,9 +157,13 @@ class Checker {
     }
   }
 
-  /** From now on no node relies on the volume's export. */
-  #release(of: string): void {
-    for (const served of this.#served) if (served.startsWith(`${of} `)) this.#served.delete(served);
+  /** From now on that node does not rely on the volume's export, or none. */
+  #release(of: string, node?: string): void {
+    for (const served of this.#served) {
+      const [volume, nqn] = served.split(" ") as [string, string];
+      const isOthers = node !== undefined && (this.#ownerOf(of, nqn) ?? node) !== node;
+      if (volume === of && !isOthers) this.#served.delete(served);
+    }
   }
 
   #begin(call: Call): void {
@@ -190,7 +194,7 @@ class Checker {
     }
     if (verb === "unpublish") {
       this.#holders.delete(`${of} ${node}`);
-      this.#release(of);
+      this.#release(of, node);
     }
     this.#open(call);
   }
@@ -262,7 +266,10 @@ class Checker {
     this.#undo(call);
     const when = call.isUndone ? "no longer" : "never";
     if (!isSo) this.#violated(`${verb} of ${of}${to} was answered OK and ${when} so`);
-    if (verb === "publish" && compared) this.#assertLater(call, nqn!);
+    if (verb === "publish" && compared) {
+      this.#assertLater(call, nqn!);
+      this.#endBlind(of);
+    }
     if (verb === "publish" && !this.#forgotten.has(call)) this.#publish(of, node!, nqn!);
     // Neither an earlier record nor a cluster that is away tells that the volume was ever written.
     if (verb === "publish" && compared === false && this.#isRestored) this.#contents.untold([of]);
@@ -328,6 +335,11 @@ class Checker {
       isOfOther(key, of, node) && counterOf(nqn) <= counterOf(other)
     );
     if (this.#images.get(of)?.exported === nqn && !isEarlier) this.#served.add(`${of} ${nqn}`);
+  }
+
+  /** Whoever is answered after the cluster has answered goes on under an epoch that the cluster knows. */
+  #endBlind(of: string): void {
+    for (const begun of this.#begunBlind) if (begun.includes(`:${of}:`)) this.#begunBlind.delete(begun);
   }
 
   /** No node that was given the volume before may take the epoch for its own, or for an older one. */

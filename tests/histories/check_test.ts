@@ -1,105 +1,32 @@
 import assert from "node:assert/strict";
 import { violations } from "./check.ts";
 import type { HistoryEvent } from "./events.ts";
-
-type Event<Kind extends HistoryEvent["kind"]> = Extract<HistoryEvent, { kind: Kind }>;
-
-const volume = "pvc-1";
-const bytes = 1n << 30n;
-const [first, second, reissued] = ["nqn:pvc-1:1-00000001", "nqn:pvc-1:2-00000002", "nqn:pvc-1:1-00000003"];
-
-function call(number: number, verb: Event<"call">["verb"], over: Partial<Event<"call">> = {}): HistoryEvent {
-  return { kind: "call", call: number, verb, of: volume, ...over };
-}
-
-function ok(number: number, over: Partial<Event<"answer">> = {}): HistoryEvent {
-  return { kind: "answer", call: number, ...over };
-}
-
-function image(
-  value: string | undefined,
-  exported?: string,
-  over: Partial<Event<"image">> = {},
-): HistoryEvent {
-  const open = exported === undefined ? [] : [exported];
-  return { kind: "image", of: volume, bytes, exists: true, value, exported, open, ...over };
-}
-
-function kernel(node: string, connected: readonly string[], staged = connected.length > 0): HistoryEvent {
-  return { kind: "kernel", node, of: volume, connected, staged };
-}
-
-function formats(node: string, value: string): HistoryEvent {
-  return { kind: "format", node, of: volume, value };
-}
-
-const gone: HistoryEvent = { ...image(undefined), bytes: undefined, exists: false } as HistoryEvent;
-const created = [call(1, "create", { bytes }), image(undefined), ok(1)];
-const published = [
-  ...created,
-  call(2, "publish", { node: "n1" }),
-  image(undefined, first),
-  ok(2, { nqn: first }),
-];
-const staged = [
-  ...published,
-  call(3, "stage", { node: "n1" }),
-  kernel("n1", [first], false),
-  formats("n1", "ext4"),
-  image("ext4", first),
-  kernel("n1", [first]),
-  ok(3),
-] as const;
-const written = [
-  ...staged,
-  { kind: "write", node: "n1", of: volume, value: "w1", acknowledged: true },
-  image("w1", first),
-] as const;
-const unpublished = [
-  ...written,
-  call(4, "unstage", { node: "n1" }),
-  kernel("n1", []),
-  ok(4),
-  call(5, "unpublish", { node: "n1" }),
-  image("w1"),
-  ok(5),
-];
-
-const deleted = [...unpublished, call(6, "delete"), gone, ok(6)];
-const snapshotted = [
-  ...unpublished,
-  call(6, "snapshot", { of: "snap-1", source: volume }),
-  image("w1", undefined, { of: "snap-1" }),
-  ok(6),
-];
-
-const attached: HistoryEvent = { kind: "attachment", of: volume, node: "n2", nqn: second };
-const turnedOffAtRest = [{ kind: "resting" }, image(undefined), {
-  kind: "rested",
-  wanted: undefined,
-}] as const;
-/** The router has lost that the volume was published. */
-const forgotten = [
-  ...published,
-  { kind: "attachment", of: volume, node: "n1", nqn: first },
-  { kind: "rebooted", forgets: true },
-  image(undefined),
-  call(3, "publish", { node: "n2" }),
-  image(undefined, reissued),
-] as const;
-
-const calm = { commands: 1, changes: 1, remembers: true, waited: false, byHand: false };
-const leaves = [call(3, "unpublish", { node: "n1" }), image(undefined)] as const;
-/** A person turns an export on that an attachment waits for. */
-const turnedOn = [
-  ...published,
-  ...leaves,
-  ok(3),
-  call(4, "publish", { node: "n2" }),
-  ok(4, { error: "unavailable" }),
-  { kind: "edited", of: volume, exported: first, wanted: true },
-  image(undefined, first),
-] as const;
+import {
+  attached,
+  bytes,
+  call,
+  calm,
+  created,
+  deleted,
+  first,
+  forgotten,
+  formats,
+  gone,
+  image,
+  kernel,
+  leaves,
+  ok,
+  published,
+  reissued,
+  second,
+  snapshotted,
+  staged,
+  turnedOffAtRest,
+  turnedOn,
+  unpublished,
+  volume,
+  written,
+} from "./sample_events.ts";
 
 const good: Record<string, readonly HistoryEvent[]> = {
   "a whole life": deleted,
@@ -335,6 +262,18 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     [...written, { kind: "blanked", of: volume }, image(undefined, first), formats("n1", "ext4-2")],
     /n1 made a file system on pvc-1, which had lost its data/,
   ],
+  "a file system where data was lost that was written since an earlier configuration came back": [
+    [
+      ...written,
+      { kind: "rebooted", forgets: true },
+      { kind: "write", node: "n1", of: volume, value: "w2", acknowledged: true },
+      image("w2", first),
+      { kind: "blanked", of: volume },
+      image(undefined, first),
+      formats("n1", "ext4-2"),
+    ],
+    /n1 made a file system on pvc-1, which had lost its data/,
+  ],
   "a file system where data was lost, and an attachment knew of its use": [
     [
       ...written,
@@ -357,6 +296,26 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   "a publish that another call undoes": [
     [...written, image("w1")],
     /nqn:pvc-1:1-00000001 was taken away, and nobody asked for that/,
+  ],
+  "an export that the unpublish of another node takes away": [
+    [...written, call(4, "unpublish", { node: "n2" }), image("w1"), ok(4)],
+    /nqn:pvc-1:1-00000001 was taken away, and nobody asked for that/,
+  ],
+  "an epoch begun while the cluster was away, when a call has gone on since under another": [
+    [
+      ...forgotten,
+      ok(3, { error: "unavailable", compared: false }),
+      call(4, "publish", { node: "n2" }),
+      image(undefined, second),
+      ok(4, { nqn: second, compared: true }),
+      call(5, "unpublish", { node: "n2" }),
+      image(undefined),
+      ok(5),
+      call(6, "publish", { node: "n2" }),
+      image(undefined, reissued),
+      ok(6, { nqn: reissued, compared: true }),
+    ],
+    /n2 was given nqn:pvc-1:1-00000003, no later than nqn:pvc-1:1-00000001 of another node/,
   ],
   "a publish that is answered after its unpublish": [
     [

@@ -11,7 +11,8 @@ import type { HistoryEvent } from "./events.ts";
 import type { Process } from "./process.ts";
 import { maxForgets } from "./schedule.ts";
 
-type AttacherCall = Pick<Extract<HistoryEvent, { kind: "call" }>, "verb" | "of" | "node">;
+/** A call of an attacher, or any other. */
+export type AttacherCall = Pick<Extract<HistoryEvent, { kind: "call" }>, "verb" | "of" | "node">;
 
 /** A VolumeAttachment. */
 interface Attachment {
@@ -20,6 +21,17 @@ interface Attachment {
   attached: boolean;
   deleting: boolean;
   publishContext: ContextValues;
+}
+
+/** What an attachment wants of the controller. */
+export interface Wish {
+  readonly volumeId: string;
+  readonly nodeName: string;
+  readonly verb: "publish" | "unpublish";
+}
+
+function wishOf({ volumeId, nodeName, deleting }: Attachment): Wish {
+  return { volumeId, nodeName, verb: deleting ? "unpublish" : "publish" };
 }
 
 /** How long a request waits for an API server that does not answer, in milliseconds. */
@@ -37,13 +49,16 @@ export class ClusterObjects {
   readonly #record: (event: HistoryEvent) => void;
   /** The PersistentVolumes that the legacy driver has left. */
   readonly #legacy: readonly string[];
+  readonly #listMs: number;
   /** Nodes of which the cluster shows no id now. */
   readonly #unnamed = new Set<string>();
   /** Volumes that two PersistentVolumes name. */
   readonly #twice = new Set<string>();
 
-  constructor(record: (event: HistoryEvent) => void, legacy: readonly string[] = []) {
+  /** @param listMs how long an answer with all attachments takes to come, in milliseconds */
+  constructor(record: (event: HistoryEvent) => void, legacy: readonly string[] = [], listMs = 0) {
     this.#record = record;
+    this.#listMs = listMs;
     this.#legacy = legacy;
   }
 
@@ -126,9 +141,16 @@ export class ClusterObjects {
     );
   }
 
-  /** The attachments that are complete. */
-  complete(): readonly Pick<Attachment, "volumeId" | "nodeName" | "deleting">[] {
-    return [...this.#attachments.values()].filter(({ attached }) => attached);
+  /** What the attachments that are complete want. */
+  complete(): readonly Wish[] {
+    return [...this.#attachments.values()].filter(({ attached }) => attached).map(wishOf);
+  }
+
+  /** What others still want, because their calls have failed or gone. */
+  incomplete(): readonly Wish[] {
+    return [...this.#attachments.values()].filter(({ attached, deleting }) => !attached || deleting).map(
+      wishOf,
+    );
   }
 
   /** The legacy driver has attached a volume. */
@@ -162,9 +184,10 @@ export class ClusterObjects {
 
   /** The objects as a process reads them. */
   viewFor(process: Process): ClusterView {
-    const read = <T>(value: () => T) => async ({ signal }: Pick<CallContext, "signal">) => {
+    const read = <T>(value: () => T, tookMs = 0) => async ({ signal }: Pick<CallContext, "signal">) => {
       await this.ask(process, signal);
       const answer = value();
+      if (tookMs > 0) await process.clock.sleep(tookMs, signal);
       await process.alive();
       return answer;
     };
@@ -189,7 +212,7 @@ export class ClusterObjects {
           epochCounter: publishedCounter(published),
         }))
       ),
-      allAttachments: read(all),
+      allAttachments: read(all, this.#listMs),
       latestEpoch: (volumeId, context) =>
         read(() =>
           Math.max(

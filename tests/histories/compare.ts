@@ -15,7 +15,14 @@ import { differences } from "./differences.ts";
 /** How many schedules one process runs. */
 const chunk = 1_000;
 /** What draws the schedules. Where it differs, the same seed is another schedule. */
-const drawing = ["schedule.ts", "draw_schedule.ts", "draw_partners.ts", "draw.ts"];
+const drawing = [
+  "schedule.ts",
+  "draw_schedule.ts",
+  "draw_partners.ts",
+  "draw_people.ts",
+  "draw_calm.ts",
+  "draw.ts",
+];
 const program = "tests/histories/answers.ts";
 
 const options = {

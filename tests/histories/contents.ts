@@ -127,6 +127,7 @@ export class Contents {
 
   written(write: Write): void {
     const { node, of, value, acknowledged, through, isShared } = write;
+    if (acknowledged) this.#untold.delete(of);
     if (acknowledged) this.#waiting = this.#waiting.filter((one) => one.of !== of || one.node !== node);
     else this.#waiting = [...this.#waiting, write];
     // Of two writers one may still send what it wrote before the other.

@@ -1,8 +1,19 @@
 import { gibibyte } from "../fakes/controller_deps.ts";
 import type { Draw } from "./draw.ts";
 import {
-  type CallStep,
-  type HandStep,
+  byHand,
+  changedMeanwhile,
+  mountedBeforeCopied,
+  namedTwice,
+  noted,
+  scarce,
+  turnedOnAndDeleted,
+  turnedOnWhileCopied,
+  turnedOnWhileWaiting,
+  unreadable,
+} from "./draw_people.ts";
+import {
+  call,
   maxForgets,
   nodeNames,
   type PodStep,
@@ -10,22 +21,11 @@ import {
   sharingNodeNames,
   smooth,
   type Step,
-  volumeNames,
 } from "./schedule.ts";
 
-/** What a person does, each as often as the others. */
-const hands: readonly HandStep["what"][] = [
-  "cut-record",
-  "other-file",
-  "second-disk",
-  "copied",
-  "mounted",
-  "grown",
-  "label-taken",
-];
-
 /** What a schedule has to do with. */
-export interface Traits extends Pick<Setting, "cluster" | "shared" | "rounds" | "origin"> {
+export interface Traits
+  extends Pick<Setting, "cluster" | "shared" | "rounds" | "origin" | "reconciles" | "roundMs"> {
   /** How many steps come first. */
   readonly opening: number;
 }
@@ -33,7 +33,7 @@ export interface Traits extends Pick<Setting, "cluster" | "shared" | "rounds" | 
 /** How often each group of steps comes into a schedule, and what it needs. */
 const groups: readonly (readonly [
   chance: number,
-  needs: "cluster" | "rounds" | "etcd" | false,
+  needs: "cluster" | "rounds" | "etcd" | "slow" | false,
   steps: (draw: Draw) => Step[],
 ])[] = [
   [0.08, "cluster", forcedDetach],
@@ -48,7 +48,7 @@ const groups: readonly (readonly [
   [0.06, false, changedMeanwhile],
   [0.14, false, byHand],
   [0.08, false, forgottenGrowth],
-  [0.06, false, (draw) => withAttempt(draw, { ...aHand(draw), what: "unreadable" })],
+  [0.06, false, unreadable],
   [0.1, false, withoutRouter],
   [0.14, false, slowNode],
   [0.08, false, nextPod],
@@ -56,6 +56,8 @@ const groups: readonly (readonly [
   [0.05, false, killedFormat],
   [0.06, false, turnedOnWhileCopied],
   [0.06, false, mountedBeforeCopied],
+  [0.04, false, turnedOnAndDeleted],
+  [0.3, "slow", unwantedAndBack],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
@@ -64,9 +66,10 @@ export function withPartners(
   traits: Traits,
   draw: Draw,
 ): Step[] {
-  const { opening, cluster, shared, rounds, origin } = traits;
+  const { opening, cluster, shared, rounds, reconciles, roundMs, origin } = traits;
   const all = [...steps];
-  const has = { ...traits, etcd: cluster && !shared && origin !== "legacy" };
+  const etcd = cluster && !shared && origin !== "legacy";
+  const has = { ...traits, etcd, slow: etcd && rounds && reconciles && roundMs > 0 };
   for (const [chance, needs, added] of groups) {
     if (needs && !has[needs] || !draw.chance(chance)) continue;
     all.splice(opening + draw.below(all.length - opening + 1), 0, ...added(draw));
@@ -132,95 +135,6 @@ function createdAfterBackup(draw: Draw): Step[] {
     wait,
     call("create", nodeNames[0]!),
     next,
-  ];
-}
-
-/** A person turns an export on while an attachment waits, and nobody asks for anything for some minutes. */
-function turnedOnWhileWaiting(draw: Draw): Step[] {
-  const volume = smooth.volume;
-  const [from, to] = draw.chance(0.5) ? nodeNames : nodeNames.toReversed();
-  const leaves = nodeNames.flatMap((node) => [call("unstage", node), call("unpublish", node)]);
-  const wait: Step = { step: "wait", ms: 125_000, late: false };
-  return [
-    call("publish", from!),
-    ...leaves,
-    { ...call("publish", to!), trouble: { at: 0, what: "lost" } },
-    { step: "edit", volume, exported: true },
-    ...[wait, wait, wait, wait],
-  ];
-}
-
-/** The router has the disk mounted when a volume's copy begins, and perhaps not any more when it ends. */
-function mountedBeforeCopied(draw: Draw): Step[] {
-  const [node, volume] = [draw.pick(nodeNames), smooth.volume];
-  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
-  return [
-    call("publish", node),
-    ...leaves,
-    { ...call(draw.pick(["snapshot", "clone"]), node), waits: false },
-    { step: "wait", ms: 2_000, late: false },
-    { step: "hand", volume, what: "mounted", forMs: draw.pick([5_000, 10_000, 31_000]) },
-    { step: "wait", ms: 40_000, late: false },
-  ];
-}
-
-/** Two objects of the cluster name a volume that is to be deleted. */
-function namedTwice(draw: Draw): Step[] {
-  const volume = draw.pick(volumeNames);
-  const leaves = nodeNames.flatMap((
-    node,
-  ) => [call("unstage", node, volume), call("unpublish", node, volume)]);
-  const deletes = call("delete", nodeNames[0]!, volume);
-  return [{ step: "named-twice", volume, forMs: 30_000 }, ...leaves, deletes, ...leaves];
-}
-
-/** Others promise most of the pool while a controller may believe that there is room. */
-function scarce(draw: Draw): Step[] {
-  const leftMib = draw.pick([0, 512, 1_536, 2_560]);
-  const hand: Step = { step: "hand", volume: smooth.volume, what: "scarce", forMs: 200_000, leftMib };
-  const before = draw.chance(0.5) ? [call("delete", nodeNames[0]!, volumeNames[1]!)] : [];
-  return [
-    ...before,
-    call("clone", nodeNames[0]!),
-    hand,
-    call("clone", nodeNames[0]!),
-    call("create", nodeNames[0]!),
-  ];
-}
-
-/** A person turns the export of a volume on that is being copied, where the pool has no subvolumes. */
-function turnedOnWhileCopied(draw: Draw): Step[] {
-  const [node, volume] = [draw.pick(nodeNames), smooth.volume];
-  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
-  return [
-    call("publish", node),
-    ...leaves,
-    { step: "wait", ms: 31_000, late: false },
-    { ...call(draw.pick(["snapshot", "clone"]), node), waits: false },
-    { step: "wait", ms: 2_000, late: false },
-    { step: "edit", volume, exported: true },
-    { step: "wait", ms: 12_000, late: false },
-  ];
-}
-
-/** A person takes a note away, or points the disk at another file, between a read and the change that follows from it. */
-function changedMeanwhile(draw: Draw): Step[] {
-  const [node, volume] = [draw.pick(nodeNames), smooth.volume];
-  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
-  const isNote = draw.chance(0.5);
-  const note: Step = { step: "note", volume, before: "x".repeat(1 + draw.below(60)), after: "" };
-  const hand: Step = { step: "hand", volume, what: "other-file", forMs: draw.pick([30_000, 200_000]) };
-  const next = draw.pick(
-    isNote ? ["publish", "expand", "unpublish"] as const : ["publish", "expand"] as const,
-  );
-  return [
-    ...leaves,
-    ...isNote ? [note] : [],
-    { step: "wait", ms: 31_000, late: false },
-    { ...call(next, node), commandMs: [0, 12_000], waits: false },
-    { step: "wait", ms: 2_000, late: false },
-    isNote ? { ...note, before: "" } : hand,
-    { step: "wait", ms: 12_000, late: false },
   ];
 }
 
@@ -295,10 +209,6 @@ function registeredAnew(node: string): Step[] {
   return [{ step: "unnamed", node, forMs: 700_000 }, ...Array<Step>(6).fill(wait)];
 }
 
-function call(step: CallStep["step"], node: string, volume: string = smooth.volume): CallStep {
-  return { ...smooth, step, volume, node };
-}
-
 /** A snapshot of etcd comes back, often one of before a move to the other node; then the attacher compares. */
 function restoredCluster(draw: Draw): Step[] {
   const [from, to] = draw.chance(0.5) ? nodeNames : nodeNames.toReversed();
@@ -314,6 +224,21 @@ function restoredCluster(draw: Draw): Step[] {
     ...draw.chance(0.5) ? [wait, wait, wait] : [],
     ...draw.chance(0.5) ? [next] : [],
     ...draw.chance(0.5) ? [{ step: "resync" } as const] : [],
+  ];
+}
+
+/** A node has the volume without an attachment for so long that a round withdraws it, and the pod comes back just then. */
+function unwantedAndBack(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  return [
+    { step: "wait", ms: 61_000, late: false },
+    call("publish", node),
+    call("stage", node),
+    { step: "restore-cluster", forgets: 2 },
+    { step: "wait", ms: 290_000 + 2_500 * draw.below(50), late: false },
+    call("publish", node),
+    { step: "write", volume: smooth.volume, node },
+    { step: "wait", ms: 20_000, late: false },
   ];
 }
 
@@ -361,45 +286,15 @@ function withoutRouter(draw: Draw): Step[] {
   ];
 }
 
-/** A note of 1 to 250 bytes; often the volume is detached with it. */
-function noted(draw: Draw): Step[] {
-  const text = () => draw.pick(["x", "é"]).repeat(1 + draw.below(draw.pick([20, 125])));
-  const [before, after] = [draw.chance(0.5) ? text() : "", draw.chance(0.7) ? text() : "-"];
-  const note: Step = { step: "note", volume: smooth.volume, before, after };
-  const next = call(draw.pick(["unpublish", "publish", "expand"]), draw.pick(nodeNames));
-  return draw.chance(0.6) ? [note, next] : [note];
-}
-
-function aHand(draw: Draw): HandStep {
-  const volume = draw.chance(0.8) ? volumeNames[0]! : draw.pick(volumeNames);
-  return { step: "hand", volume, what: draw.pick(hands), forMs: draw.pick([1_000, 30_000, 200_000]) };
-}
-
-function byHand(draw: Draw): Step[] {
-  return withAttempt(draw, aHand(draw));
-}
-
-/** A person's change, mostly of a volume that was just taken from its nodes, and mostly with a call before it is taken back. */
-function withAttempt(draw: Draw, hand: HandStep): Step[] {
-  const { volume } = hand;
-  const before = draw.chance(0.6)
-    ? nodeNames.flatMap((node) => [call("unstage", node), call("unpublish", node)])
-    : [];
-  const [node, next] = [
-    draw.pick(nodeNames),
-    draw.pick(["publish", "publish", "delete", "expand", "snapshot", "create"] as const),
-  ];
-  const after = draw.chance(0.7) ? [call(next, node, volume), call("stage", node, volume)] : [];
-  return [...before, hand, ...after];
-}
-
 /** A volume grows, and the router forgets that with its next boot; then it may be asked to grow to less. */
 function forgottenGrowth(draw: Draw): Step[] {
   const [node, another] = [draw.pick(nodeNames), draw.pick(nodeNames)];
   const leaves = draw.chance(0.7) ? [call("unstage", node), call("unpublish", node)] : [];
-  const next = call(draw.pick(["publish", "publish", "expand", "snapshot"]), another);
+  const next = call(draw.pick(["publish", "publish", "expand", "snapshot", "snapshot"]), another);
+  // A router may say of half a copy that it is done.
+  const trouble = next.step === "snapshot" ? { at: draw.below(6), what: "half" } as const : undefined;
   const grows = { ...call("expand", node), bytes: 4n * gibibyte };
-  return [grows, ...leaves, { step: "forget-sizes", forgets: 1 + draw.below(4) }, next];
+  return [grows, ...leaves, { step: "forget-sizes", forgets: 1 + draw.below(4) }, { ...next, trouble }];
 }
 
 /** How long the operations of a node take in turn, in milliseconds: for all together it may be less or more than a call has. */

@@ -103,7 +103,8 @@ const troubles: readonly Trouble["what"][] = [
  * Returns the schedule of a seed. It begins with a volume that a node writes to, because nothing can be lost before.
  */
 export function drawSchedule(seed: number): Step[] {
-  const { cluster, shared, calm, origin, rounds } = settingOf(seed);
+  const setting = settingOf(seed);
+  const { cluster, calm } = setting;
   if (calm) return drawCalm(new Draw(seed));
   const draw = new StepDraw(seed);
   const drawn: Step[] = [{ step: "create", ...smooth }];
@@ -121,8 +122,7 @@ export function drawSchedule(seed: number): Step[] {
     : drawn;
   const steps = withLateRefusals(all, new StepDraw(seed + refusalSeed));
   const troubled = cluster ? withClusterTroubles(steps, opening, new StepDraw(seed + clusterSeed)) : steps;
-  const traits = { opening, cluster, shared, rounds, origin };
-  const whole = withPartners(troubled, traits, new Draw(seed + moreSeed));
+  const whole = withPartners(troubled, { ...setting, opening }, new Draw(seed + moreSeed));
   return withLives(whole, opening, cluster, new Draw(seed + lifeSeed));
 }
 

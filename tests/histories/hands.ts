@@ -1,3 +1,5 @@
+import { clipBytes } from "../../src/simulator/bytes.ts";
+import { isLegacyId } from "../../src/volume/model/ids.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { promisedBytes } from "../../src/volume/rules/capacity.ts";
 import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
@@ -17,6 +19,8 @@ interface Note {
 const secondSlot = "by-hand";
 /** What is done to pools, whatever becomes of the disk. */
 const ofPools: readonly HandStep["what"][] = ["filled", "scarce"];
+/** What takes a disk away from its slot, or its image from the disk. */
+const away: readonly HandStep["what"][] = ["renamed", "image-aside"];
 /** What the router says of a disk that it has mounted. */
 const mounted = "its file system is mounted";
 
@@ -36,6 +40,8 @@ export class Hands {
   readonly #undoAgain: (() => void)[] = [];
   /** The NQNs that nodes were given. An epoch that goes on keeps the size that it has. */
   readonly #given = new Set<string>();
+  /** The same, but for epochs of which no node knows. */
+  readonly #told = new Set<string>();
   #isScarce = false;
   /** How many subvolumes there were when the label was last free. */
   #subvolumes = 0;
@@ -54,7 +60,9 @@ export class Hands {
     if (disk === undefined || isTakenAway !== (there !== undefined)) return false;
     if (this.#undo.has(`cut-record ${id}`) || !this.#isRecorded(disk)) return false;
     if (there === undefined) {
-      this.#store.edit(id, { comment: note.before + disk.comment + note.after });
+      const comment = note.before + disk.comment + note.after;
+      if (clipBytes(comment, this.#store.maxComment) !== comment) return false;
+      this.#store.edit(id, { comment });
       this.#notes.set(id, note);
       return true;
     }
@@ -76,11 +84,24 @@ export class Hands {
       disk === undefined || disk.exported && !ofPools.includes(what) || this.#undo.has(key) ||
       this.#store.hidden.has(id)
     ) return;
+    if (away.includes(what) && !this.#mayGoAway(disk, what)) return;
+    if (this.#undo.has(`image-aside ${id}`)) return;
     const undo = this.#changed(disk, what, leftMib);
     const once = () => this.#undo.delete(key) && undo();
     this.#undo.set(key, once);
     this.#undoAgain.push(undo);
     return once;
+  }
+
+  /** Whether a disk can go to another slot, or its image away: nothing else was done to it, and no node has it. */
+  #mayGoAway({ id, imagePath, comment }: StoredVolume, what: HandStep["what"]): boolean {
+    const { disks, allFiles } = this.#store;
+    const parsed = parseComment(comment);
+    const isHeld = parsed.state === "record" && parsed.comment.record.holders.length > 0;
+    if (isHeld || this.isAt(id)) return false;
+    if (what === "image-aside") return allFiles.has(imagePath);
+    // A person's own image tells nothing of a volume when its disk is elsewhere.
+    return !disks.has(secondSlot) && (imagePath !== this.#own || isLegacyId(id));
   }
 
   /** Whether the driver has its record at the disk: one that was there before may have none. */
@@ -121,6 +142,11 @@ export class Hands {
       case "copied":
         store.disks.set(secondSlot, { ...disk, id: secondSlot, comment: what === "copied" ? comment : "" });
         return () => store.disks.delete(secondSlot);
+      case "renamed":
+        return this.#rename(disk);
+      case "image-aside":
+        store.tree.putAside(imagePath);
+        return () => store.tree.takeBack(imagePath, store.disks.get(id)?.imagePath === imagePath);
       case "mounted": {
         const use = { routerUses: [mounted] };
         store.edit(id, use);
@@ -129,16 +155,8 @@ export class Hands {
           if (store.disks.has(id)) store.disks.set(id, now);
         };
       }
-      case "grown": {
-        store.edit(id, { sizeBytes: 2n * sizeBytes });
-        if (store.allFiles.has(imagePath)) store.putFile(imagePath, 2n * sizeBytes);
-        const given = this.#given.size;
-        // Where the router has forgotten it before a node got the volume, nothing needs the room.
-        return () => {
-          const isOfOldSize = store.disks.get(id)?.sizeBytes === sizeBytes && store.allFiles.has(imagePath);
-          if (isOfOldSize && this.#given.size === given) store.putFile(imagePath, sizeBytes);
-        };
-      }
+      case "grown":
+        return this.#grow(disk);
       case "unreadable":
         return this.#spoilRow(disk, { unreadable: "it has no size", sizeBytes: 0n, sizeUnknown: true });
       case "odd-row":
@@ -149,6 +167,30 @@ export class Hands {
       case "label-taken":
         return this.#changePools(what);
     }
+  }
+
+  #grow({ id, imagePath, sizeBytes }: StoredVolume): () => void {
+    const store = this.#store;
+    store.edit(id, { sizeBytes: 2n * sizeBytes });
+    if (store.allFiles.has(imagePath)) store.putFile(imagePath, 2n * sizeBytes);
+    const given = this.#given.size;
+    // Where the router has forgotten it before a node got the volume, nothing needs the room.
+    return () => {
+      const isOfOldSize = store.disks.get(id)?.sizeBytes === sizeBytes && store.allFiles.has(imagePath);
+      if (isOfOldSize && this.#given.size === given) store.putFile(imagePath, sizeBytes);
+    };
+  }
+
+  #rename(disk: StoredVolume): () => void {
+    const { disks } = this.#store;
+    disks.delete(disk.id);
+    disks.set(secondSlot, { ...disk, id: secondSlot });
+    return () => {
+      const renamed = disks.get(secondSlot);
+      if (renamed?.imagePath !== disk.imagePath || disks.has(disk.id)) return;
+      disks.delete(secondSlot);
+      disks.set(disk.id, { ...renamed, id: disk.id });
+    };
   }
 
   #spoilRow({ id, sizeBytes }: StoredVolume, odd: Partial<StoredVolume>): () => void {
@@ -226,10 +268,12 @@ export class Hands {
 
   /** Reports what may not have happened since the last check. */
   observe(): void {
-    const { disks, violations, pools, tree } = this.#store;
+    const { disks, violations, pools, tree, maxComment } = this.#store;
     for (const [id, { before, after }] of this.#notes) {
       const comment = disks.get(id)?.comment;
       if (comment === undefined) this.#notes.delete(id);
+      // A router that has kept its beginning may get back the comment of before.
+      else if (clipBytes(comment, maxComment - 3) !== comment) continue;
       else if (!comment.startsWith(before) || !comment.endsWith(after)) {
         violations.push(`a person's note at ${id} is lost: ${comment}`);
       }
@@ -259,9 +303,15 @@ export class Hands {
     }
   }
 
+  /** Whether any node was told of that NQN, or has had it from the beginning. */
+  isTold(nqn: string): boolean {
+    return this.#own !== undefined || this.#told.has(nqn);
+  }
+
   /** A node was given the volume under that NQN. */
   published(id: string, nqn: string): void {
     const { disks, violations, allFiles } = this.#store;
+    this.#told.add(nqn);
     const disk = disks.get(id);
     if (disk?.exportNqn !== nqn) return;
     const isNew = !this.#given.has(nqn);

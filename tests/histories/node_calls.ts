@@ -23,13 +23,8 @@ export type NodeCall = Omit<Extract<HistoryEvent, { kind: "call" }>, "kind" | "c
   readonly answered: (error: string | undefined) => "stage" | "publish" | undefined;
 };
 
-/** What a kubelet knows when it calls. */
-export interface KubeletView {
-  /** The context of the volume's attachment; undefined while it is not attached. */
-  readonly publishContext: Readonly<Record<string, string>> | undefined;
-  /** Whether it takes down nothing but what it knows. */
-  readonly isStrict: boolean;
-}
+/** The context of a volume's attachment, as a kubelet knows it; undefined while it is not attached. */
+export type KnownContext = Readonly<Record<string, string>> | undefined;
 
 /** The calls of the kubelets. One begins nothing for a volume before it has the last answer for it. */
 export class NodeCalls {
@@ -53,17 +48,20 @@ export class NodeCalls {
   }
 
   /** Returns what the kubelet of a step's node does; undefined when that is nothing. */
-  of(step: CallStep & { readonly step: NodeStep }, id: string, view: KubeletView): NodeCall | undefined {
+  of(
+    step: CallStep & { readonly step: NodeStep },
+    id: string,
+    publishContext: KnownContext,
+  ): NodeCall | undefined {
     const node = this.#nodes.find(({ name }) => name === step.node)!;
     const kubelet = this.#kubelets.get(step.node)!;
     const key = `${id} ${step.node}`;
-    const verbs = this.#busy.has(key) ? [] : verbsOf(step.step, id, kubelet, view);
+    const verbs = this.#busy.has(key) ? [] : verbsOf(step.step, id, kubelet, publishContext);
     if (verbs.length === 0) return undefined;
-    const { publishContext = {} } = view;
     // A call that is repeated is for the same pod.
     const mountFlags = (kubelet.isUncertainOf(id) ? this.#mountFlags.get(key) : step.mountFlags) ?? [];
     if (step.step === "stage") this.#mountFlags.set(key, mountFlags);
-    const about = { volumeId: id, publishContext, mountFlags, bytes: 2n * gibibyte };
+    const about = { volumeId: id, publishContext: publishContext ?? {}, mountFlags, bytes: 2n * gibibyte };
     let now = verbs[0]!;
     let isOver = false;
     this.#busy.add(key);
@@ -93,12 +91,17 @@ export class NodeCalls {
   }
 }
 
-function verbsOf(step: NodeStep, id: string, kubelet: Kubelet, view: KubeletView): readonly NodeVerb[] {
-  const all = !view.isStrict;
-  if (step === "stage") return view.publishContext === undefined ? [] : ["stage", "publish"];
-  if (step === "grow") return all || kubelet.unpublishes(id) ? ["expand"] : [];
+/** It takes down nothing but what it knows. */
+function verbsOf(
+  step: NodeStep,
+  id: string,
+  kubelet: Kubelet,
+  publishContext: KnownContext,
+): readonly NodeVerb[] {
+  if (step === "stage") return publishContext === undefined ? [] : ["stage", "publish"];
+  if (step === "grow") return kubelet.unpublishes(id) ? ["expand"] : [];
   return [
-    ...all || kubelet.unpublishes(id) ? ["unpublish" as const] : [],
-    ...all || kubelet.unstages(id) ? ["unstage" as const] : [],
+    ...kubelet.unpublishes(id) ? ["unpublish" as const] : [],
+    ...kubelet.unstages(id) ? ["unstage" as const] : [],
   ];
 }

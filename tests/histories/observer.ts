@@ -1,5 +1,6 @@
 import { isLegacyId } from "../../src/volume/model/ids.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
+import { parseComment } from "../../src/volume/model/record.ts";
 import { platesFolder } from "../../src/volume/model/name_plates.ts";
 import { snapshotIdFor, volumeIdFor } from "../../src/volume/model/ids.ts";
 import { gibibyte } from "../fakes/controller_deps.ts";
@@ -62,7 +63,9 @@ export class Observer {
       }
     }
     for (const of of this.#others) {
-      if (!this.#store.allFiles.has(of)) this.#note(of, { kind: "others-lost", of });
+      if (!this.#store.allFiles.has(of) && !this.#store.tree.isAside(of)) {
+        this.#note(of, { kind: "others-lost", of });
+      }
     }
     for (const [id, { comment, exported }] of this.#othersDisks) {
       const now = this.#store.disks.get(id);
@@ -76,16 +79,26 @@ export class Observer {
   left(): string[] {
     // The name plates go rounds later.
     const plates = `${testBase}/${platesFolder(testCluster)}`;
+    const doubtful = this.#store.disks.values().filter((disk) => this.#isLeftToPerson(disk))
+      .map(({ id }) => id).toArray();
     const files = this.#store.allFiles.keys().filter((path) =>
-      path !== testBase && !this.#others.includes(path) && !path.startsWith(plates)
+      path !== testBase && !this.#others.includes(path) && !path.startsWith(plates) &&
+      !doubtful.some((id) => path.includes(filePrefixOf(id, testCluster)))
     );
-    // A disk of the legacy driver that came back without its image is left to a person.
-    const isDoubtful = (id: string, path: string) => isLegacyId(id) && !this.#store.allFiles.has(path);
     const disks = this.#store.disks.values().filter(({ id, imagePath, exported }) =>
-      this.#volumeIds.includes(id) && !isDoubtful(id, imagePath) &&
+      this.#volumeIds.includes(id) && !doubtful.includes(id) &&
       (exported || !this.#others.includes(imagePath))
     );
     return [...disks.map(({ id }) => id), ...files];
+  }
+
+  /**
+   * Whether nobody but a person may remove it: a disk of the legacy driver that came back without its image, or one of whose record
+   * the router has kept the beginning.
+   */
+  #isLeftToPerson({ id, imagePath, comment }: StoredVolume): boolean {
+    const isCut = this.#store.maxComment < Infinity && parseComment(comment).state === "damaged";
+    return isCut || isLegacyId(id) && !this.#store.allFiles.has(imagePath);
   }
 
   /** Whether that volume or snapshot has an image. */
@@ -113,10 +126,16 @@ export class Observer {
       bytes: isWhole ? disk.sizeBytes : undefined,
       exists: disk !== undefined || path !== undefined,
       elsewhere: isElsewhere,
-      value: path === undefined ? undefined : this.#store.tree.contents.get(path),
+      value: this.#valueAt(path ?? disk?.imagePath),
       exported: disk?.exported === true && !this.#store.hidden.has(of) ? disk.exportNqn : undefined,
       open: path === undefined ? [] : this.#images.open(path),
     };
+  }
+
+  /** The data of an image, also of one that is put aside. */
+  #valueAt(path = ""): string | undefined {
+    const { tree, allFiles } = this.#store;
+    return allFiles.has(path) ? tree.contents.get(path) : tree.contentAside(path);
   }
 
   #imageOf(of: string, disk: StoredVolume | undefined): string | undefined {

@@ -57,6 +57,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "    compared(true);",
   },
   {
+    title: "a round withdraws by an old list of attachments",
+    file: "src/controller/reconcile/reconciler.ts",
+    from: "    if (!isStillSo(attachments)) return false;\n",
+    to: "",
+  },
+  {
     title: "nobody waits until a withdrawn export has ended",
     file: "src/controller/records/grace.ts",
     from: "if (waitMs === 0) return false;",
@@ -99,6 +105,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "",
   },
   {
+    title: "a disk is removed unread, exported or not",
+    file: "src/controller/records/premises.ts",
+    from: '    { is: "not-exported" },\n    // Shorter than the prefix',
+    to: "    // Shorter than the prefix",
+  },
+  {
     title: "a volume counts as deleted when the router does not show it yet",
     file: "src/controller/volumes/delete.ts",
     from: "  assertAbsenceProven(view, folders, settleMs);\n",
@@ -127,6 +139,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/controller/volumes/copying.ts",
     from: "      assertUnused(call, request, view);\n",
     to: "",
+  },
+  {
+    title: "a copy is judged by the size of its disk",
+    file: "src/controller/volumes/copying.ts",
+    from: "const sizes = [source.sizeBytes, image?.sizeBytes ?? 0n];",
+    to: "const sizes = [source.sizeBytes];",
   },
   {
     title: "a snapshot is answered for which a removal was sent",

@@ -6,7 +6,7 @@ import { FakeClock } from "../fakes/clock.ts";
 import { sharedBlock } from "../fakes/controller_deps.ts";
 import { ext4 } from "../fakes/node_deps.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
-import { resync } from "./attacher.ts";
+import { Attacher } from "./attacher.ts";
 import { ClusterObjects } from "./cluster_objects.ts";
 import {
   type ControllerCall,
@@ -89,25 +89,29 @@ class Cluster {
   #isCalm: boolean;
   /** Whether a person has changed something. */
   #isByHand = false;
+  /** Undefined where controllers have no cluster to ask. */
+  readonly #attacher: Attacher | undefined;
 
   constructor(setting: Setting) {
     this.#setting = setting;
-    this.#isCalm = setting.origin === "made" && !setting.shared;
+    this.#isCalm = setting.origin === "made" && !setting.shared && setting.maxComment === Infinity;
     const store = this.#store;
     const [names, capability] = setting.shared ? [sharingNodeNames, sharedBlock] : [nodeNames, ext4];
     this.#nodes = names.map((name) => new HistoryNode(name, this.#clock, this.#images, capability));
     this.#nodeCalls = new NodeCalls(this.#nodes);
     this.#controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id), setting);
     store.lingerMs = setting.graceMs;
+    store.maxComment = setting.maxComment;
     if (!setting.subvolumes) {
       store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
     }
-    putOthers(store);
+    if (setting.others) putOthers(store);
     const record = (event: HistoryEvent) => this.history.push(event);
     const legacy = setting.origin === "legacy" ? [this.#idOf(smooth.volume)] : [];
-    this.#objects = setting.cluster ? new ClusterObjects(record, legacy) : undefined;
+    this.#objects = setting.cluster ? new ClusterObjects(record, legacy, 3 * setting.roundMs) : undefined;
     const origin = putEarlier(setting, { store, objects: this.#objects, record });
     this.#hands = new Hands(store, origin.path);
+    store.isTold = (nqn) => this.#hands.isTold(nqn);
     this.#observer = new Observer(store, this.#images, this.#volumeIds, snapshotIds, record, origin);
     this.#shared = setting.shared ? this.#sharing(names) : undefined;
     this.#controllers = new Controllers({
@@ -136,6 +140,8 @@ class Cluster {
       name: (node, isNamed) => this.#objects?.name(node, isNamed),
       nameTwice: (id, isTwice) => this.#objects?.nameTwice(id, isTwice),
     });
+    this.#attacher = this.#objects && this.#anAttacher(this.#objects);
+    if (setting.resyncs) this.#attacher?.begin();
     this.#observe();
   }
 
@@ -154,6 +160,22 @@ class Cluster {
     return new SharedVolumes(this.#volumeIds, { ...parts, pairs: this.#setting.pairs });
   }
 
+  #anAttacher(objects: ClusterObjects): Attacher {
+    return new Attacher({
+      clock: this.#clock,
+      store: this.#store,
+      objects,
+      leader: () => this.#controllers.leader,
+      routerOf: (process, signal) => this.#link(process, signal, 0),
+      volumeIds: this.#volumeIds,
+      record: (event) => this.history.push(event),
+      asks: (call) => {
+        this.#isCalm = false;
+        this.#background.push(this.#call({ ...call, waits: false }));
+      },
+    });
+  }
+
   async take(step: Step): Promise<void> {
     this.#outside.begins();
     this.#objects?.begins();
@@ -166,6 +188,7 @@ class Cluster {
 
   /** Lets all started work end, and deletes everything, with retries; then nothing may be left. */
   async end(): Promise<void> {
+    this.#attacher?.end();
     this.#controllers.mend();
     this.#hands.undo();
     for (const id of this.#volumeIds) this.#objects?.nameTwice(id, false);
@@ -268,27 +291,12 @@ class Cluster {
     return this.#slowCalls > 0 || this.#controllers.isSlow;
   }
 
-  /** The attacher lists the volumes, and asks again for what is not listed as it wants it. */
+  /** An attacher compares now, and whoever waits for what it then asks. */
   async #resync(): Promise<void> {
-    const objects = this.#objects;
-    const { process, deps } = this.#controllers.leader;
-    if (objects === undefined || process.isFrozen) return;
-    const { signal } = new AbortController();
-    const store = this.#link(process, signal, 0);
-    const context = { requestId: "resync", signal, deadlineMs: process.clock.now() + smooth.timeoutMs };
-    const death = new Promise<undefined>((resolve) => process.onDeath(() => resolve(undefined)));
-    const isOff = (id: string) => this.#store.disks.get(id)?.exported !== true;
-    const off = new Set(this.#volumeIds.filter(isOff));
-    const listing = Promise.race([resync({ ...deps, store }, objects, context), death]);
+    if (this.#attacher === undefined) return;
+    const listing = this.#attacher.unconfirmed();
     await this.#until(listing, smooth.timeoutMs);
-    const { unconfirmed = [], listed = [] } = await listing ?? {};
-    for (const of of listed.filter((id) => off.has(id) && isOff(id))) {
-      this.history.push({ kind: "router", line: `${of} was listed as published, and is not exported` });
-    }
-    for (const { volumeId, nodeName, verb } of unconfirmed) {
-      const volume = volumeNames[this.#volumeIds.indexOf(volumeId)]!;
-      await this.#call({ ...smooth, step: verb, volume, node: nodeName });
-    }
+    for (const call of await listing) await this.#call(call);
   }
 
   /** Where volumes are not made again, as of Kubernetes, none is that was deleted. Only what is published is staged. */
@@ -299,8 +307,7 @@ class Cluster {
       ? this.#contexts.get(`${id} ${step.node}`)
       : objects.contextOf(id, step.node);
     if (isOfNode(step)) {
-      const view = { publishContext, isStrict: objects !== undefined };
-      const call = this.#nodeCalls.of(step, id, view);
+      const call = this.#nodeCalls.of(step, id, publishContext);
       return call && await this.#onNode(step, call);
     }
     if (step.step === "import" || step.step === "adopt") return await this.#onPerson(step, id);
@@ -400,6 +407,7 @@ class Cluster {
     this.history.push({ kind: "call", call, ...about });
     const objects = this.#objects;
     objects?.began(about);
+    this.#attacher?.began(about);
     const [wasThere, wasNamedTwice] = [this.#observer.hasImage(about.of), objects?.isNamedTwice(about.of)];
     const unanswered = objects?.unanswered;
     const abort = new AbortController();
@@ -408,6 +416,7 @@ class Cluster {
       const answer = (answer: Answer, { publishContext }: Published = {}) => {
         if (isAnswered) return;
         isAnswered = true;
+        this.#attacher?.ended(about);
         cancel();
         this.#observe();
         const compared = objects === undefined ? {} : { compared: objects.unanswered === unanswered };

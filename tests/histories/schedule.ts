@@ -17,6 +17,8 @@ export interface Setting {
   readonly cluster: boolean;
   /** Whether leaders compare the router with the cluster every minute. */
   readonly rounds: boolean;
+  /** Whether the attacher compares every minute, and asks again for what has failed. */
+  readonly resyncs: boolean;
   /** Whether they also change what differs, or only withdraw what is older than the cluster. */
   readonly reconciles: boolean;
   /** Whether controllers remember what they have written last. */
@@ -29,6 +31,10 @@ export interface Setting {
   readonly recreates: boolean;
   /** How long a command of a round takes, in milliseconds: calls come between its reads and its changes. */
   readonly roundMs: number;
+  /** Whether another cluster has volumes of the same names on the router: no volume goes unread then. */
+  readonly others: boolean;
+  /** How many bytes of a comment the router keeps. */
+  readonly maxComment: number;
   /** How large clones are to be at least, in GiB; their source has one, or two once it has grown. */
   readonly cloneGib: number;
 }
@@ -42,21 +48,25 @@ export function settingOf(seed: number): Setting {
   const rests = rounds && isSet(32);
   const shared = cluster && seed % 16 === 9;
   const origin = [11, 27].includes(seed % 32) ? "legacy" : [2, 30].includes(seed % 32) ? "imported" : "made";
+  const calm = [5, 12, 21, 22].includes(seed % 32);
   return {
     seed,
-    calm: [5, 12, 21, 22].includes(seed % 32),
+    calm,
     origin,
     subvolumes: seed % 2 === 0,
     shared,
     pairs: !isSet(32),
     cluster,
     rounds,
+    resyncs: cluster && !calm && seed % 3 === 0,
     reconciles: !(rests && isSet(256)),
     rests,
     roundMs: isSet(512) ? 4_000 : 0,
     remembers: !isSet(64),
     graceMs,
     recreates: !cluster && origin === "made",
+    others: seed % 3 !== 2,
+    maxComment: origin === "made" && !calm && seed % 7 === 4 ? 80 + seed % 60 : Infinity,
     cloneGib: seed % 5 === 3 ? 3 : 1,
   };
 }
@@ -170,6 +180,9 @@ export interface HandStep {
     | "other-file"
     | "second-disk"
     | "copied"
+    /** The disk has another slot, or its image is away. */
+    | "renamed"
+    | "image-aside"
     | "mounted"
     | "grown"
     | "label-taken"
@@ -272,6 +285,11 @@ export const nodeNames = ["n1", "n2"];
 export const sharingNodeNames = [...nodeNames, "n3"];
 /** A call without trouble. */
 export const smooth = { volume: "a", node: "n1", commandMs: [0], waits: true, timeoutMs: 60_000 } as const;
+/** A call without trouble. */
+export function call(step: CallStep["step"], node: string, volume: string = smooth.volume): CallStep {
+  return { ...smooth, step, volume, node };
+}
+
 /** How many steps ago the router's backup was made, at most. */
 export const maxForgets = 15;
 
