@@ -136,7 +136,7 @@ export function controllerDeps(
     takeOver,
     memory: new VolumeMemory(clock, false),
     hardware: new HardwareMemory(clock),
-    promised: new PromisedRoom(clock, all, isOnly),
+    promised: new PromisedRoom(clock, all, () => isOnly),
     copies: new ImageCopies(clock),
     clusterView,
   };

@@ -4,6 +4,7 @@ import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
 import type { RunningDriver } from "../../src/cli/serve/serve.ts";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { makeSshKeys } from "../fakes/ssh_keys.ts";
 import { clusterId, noEnvironment, routerPassword, startClient, startRouter } from "./stack.ts";
 
 /** A router of a {@linkcode BackendsStack}. */
@@ -15,6 +16,8 @@ export interface TestRouter {
   readonly simulator?: Partial<SimulatorOptions>;
   /** The name of an earlier router that is the same machine. */
   readonly sameAs?: string;
+  /** How the file spells its address. @default {"127.0.0.1"} */
+  readonly address?: string;
 }
 
 /** Several simulated routers, and a controller that manages them by a file. */
@@ -52,7 +55,7 @@ export async function startBackends(
       simulators[name] = simulators[sameAs]!;
       continue;
     }
-    simulators[name] = await startRouter(options);
+    simulators[name] = await startRouter({ hostKey: makeSshKeys().private, ...options });
     made.defer(() => simulators[name]!.close());
   }
   const entries = routers.map((router) => entryOf(router, simulators[router.name]!, folder));
@@ -98,14 +101,14 @@ const common = [
 ];
 
 function entryOf(
-  { name, isDefault, lines = [] }: TestRouter,
+  { name, isDefault, lines = [], address = "127.0.0.1" }: TestRouter,
   simulator: Simulator,
   folder: string,
 ): string[] {
   return [
     `  - name: ${name}`,
     ...(isDefault === true ? ["    default: true"] : []),
-    "    address: 127.0.0.1",
+    `    address: "${address}"`,
     `    port: ${simulator.sshPort}`,
     `    passwordFile: ${folder}/password`,
     `    hostKeys: [${simulator.hostKeyPublic}]`,

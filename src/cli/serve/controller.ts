@@ -8,6 +8,7 @@ import { comparedStore } from "../../controller/reconcile/compared_store.ts";
 import { CountedReads } from "../../controller/reconcile/counted_reads.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import { MisplacedVolumes } from "../../controller/misplaced.ts";
+import { RouterMachines } from "../../controller/router_machines.ts";
 import { controllerMethods } from "../../csi/services/controller.ts";
 import type { ControllerRpcs } from "../../csi/generated/csi.ts";
 import { migrateAtStart } from "../../controller/legacy/migrate_all.ts";
@@ -79,7 +80,8 @@ export async function openController(
 ): Promise<Controller> {
   const side = await openCluster(adapters);
   const locks = new VolumeLocks();
-  const misplaced = configs.some(({ ids }) => ids.isOfSeveral) ? new MisplacedVolumes() : undefined;
+  const machines = new RouterMachines();
+  const misplaced = configs.some(({ ids }) => ids.isOfSeveral) ? new MisplacedVolumes(machines) : undefined;
   const opened: OpenBackend[] = [];
   try {
     const problems: unknown[] = [];
@@ -89,8 +91,7 @@ export async function openController(
         ? { ...adapters, log: adapters.log.with({ backend: config.settings.backend }) }
         : adapters;
       try {
-        const alone = isAlone(side, config, configs);
-        opened.push(await openBackend(known, own, { side, locks, misplaced, alone }));
+        opened.push(await openBackend(known, own, { side, locks, misplaced, machines }));
       } catch (error) {
         problems.push(error);
       }
@@ -167,8 +168,7 @@ interface Shared {
   readonly side: ClusterSide | undefined;
   readonly locks: VolumeLocks;
   readonly misplaced: MisplacedVolumes | undefined;
-  /** Whether no other controller promises space on the router. */
-  readonly alone: boolean;
+  readonly machines: RouterMachines;
 }
 
 interface OpenBackend extends Router {
@@ -185,22 +185,15 @@ interface OpenBackend extends Router {
 async function openBackend(
   config: ControllerConfig,
   adapters: ControllerAdapters,
-  { side, locks, misplaced, alone }: Shared,
+  { side, locks, misplaced, machines }: Shared,
 ): Promise<OpenBackend> {
   const { settings, ids } = config;
   const routerEvents = adapters.routerEvents(settings.backend);
   const cluster = side?.collaborators(config, ids);
+  const events = fanOut(adapters.events(settings.backend), ...cluster === undefined ? [] : [cluster.events]);
   const shared = sharedWithRouter(
     ids,
-    {
-      ...cluster,
-      events: fanOut(
-        adapters.events(settings.backend),
-        ...cluster === undefined ? [] : [cluster.events],
-      ),
-      locks,
-      ...adapters.clusterView && { clusterView: adapters.clusterView },
-    },
+    { ...cluster, events, locks, ...adapters.clusterView && { clusterView: adapters.clusterView } },
     cluster?.reportsUnknown ?? ids.text === "",
   );
   const reads = new CountedReads({ clock: adapters.clock, events: shared.events, settings });
@@ -208,6 +201,7 @@ async function openBackend(
   const boots = new RouterBoots(adapters.clock);
   const router = await openRouter(config.router, adapters, {
     fence: lead && (() => lead.refusal()),
+    presented: (hostKey) => machines.presented(settings.backend, hostKey),
     observers: [
       ...routerEvents,
       { inventory: (reading) => reads.seen(reading), booted: () => boots.noticed() },
@@ -215,7 +209,13 @@ async function openBackend(
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
-  const collaborators = { ...shared, misplaced, alone, ...cluster && { nodes: cluster.nodes } };
+  const collaborators = {
+    ...shared,
+    misplaced,
+    alone: isAlone(side),
+    isShared: () => machines.isShared(settings.backend),
+    ...cluster && { nodes: cluster.nodes },
+  };
   const deps = controllerDeps(config, comparedStore(router, boots), adapters, adapters.log, collaborators);
   const loops = loopsOf(deps, router, adapters);
   const stop = new AbortController();
@@ -256,20 +256,9 @@ function loopsOf(
 
 /**
  * Without an election another controller may serve as well, except without a cluster, where only one may run at a time.
- * If two routers of the file are one machine, neither knows the other's promises.
  */
-function isAlone(
-  side: ClusterSide | undefined,
-  config: ControllerConfig,
-  configs: readonly ControllerConfig[],
-): boolean {
-  const isShared = configs.some((other) => other !== config && addressOf(other) === addressOf(config));
-  return !isShared && (side === undefined || side.lead !== undefined);
-}
-
-/** Two routers of the file with the same one are one machine. */
-function addressOf({ router: { address, port } }: ControllerConfig): string {
-  return `${address}:${port}`;
+function isAlone(side: ClusterSide | undefined): boolean {
+  return side === undefined || side.lead !== undefined;
 }
 
 /** Reports once, and again when the volumes change, that a router has volumes of another one. */
@@ -280,7 +269,7 @@ function misplacedObserver(
 ): RouterObserver {
   if (misplaced === undefined) return {};
   const { backend, cluster } = config.settings;
-  misplaced.add(backend, cluster, addressOf(config));
+  misplaced.add(backend, cluster);
   let reported = "";
   return {
     inventory(reading) {

@@ -46,6 +46,8 @@ export interface ControllerCollaborators {
   readonly misplaced?: MisplacedVolumes | undefined;
   /** Whether no other controller changes volumes of its router meanwhile. @default {false} */
   readonly alone?: boolean;
+  /** Whether another router of the file may be the same machine. @default {never} */
+  readonly isShared?: () => boolean;
 }
 
 /**
@@ -71,6 +73,7 @@ export function controllerDeps(
     clusterView,
     misplaced,
     alone = false,
+    isShared = () => false,
   } = collaborators;
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -80,7 +83,7 @@ export function controllerDeps(
     takeOver,
     memory: new VolumeMemory(clock, alone),
     hardware: new HardwareMemory(clock),
-    promised: new PromisedRoom(clock, config.settings, alone),
+    promised: new PromisedRoom(clock, config.settings, () => alone && !isShared()),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,

@@ -27,6 +27,8 @@ export interface SessionOptions {
   readonly observers?: readonly RouterObserver[] | undefined;
   /** Why nothing may be sent now, see `SessionOptions.fence`. */
   readonly fence?: (() => string | undefined) | undefined;
+  /** Called with the host key of each connection, see `Ssh2Options.presented`. */
+  readonly presented?: ((hostKey: string) => void) | undefined;
 }
 
 /**
@@ -51,12 +53,12 @@ export async function openRouter(
 export async function openSession(
   config: RouterConfig,
   adapters: RouterAdapters,
-  { observers = [], fence }: SessionOptions,
+  { observers = [], fence, presented }: SessionOptions,
 ): Promise<Pick<RouterVolumeStoreOptions, "session" | "clock" | "random" | "observer">> {
   const { clock, random, log } = adapters;
   const warning = (message: string) => log.warn(message, { router: config.address });
   const { target } = await openTransport(config, { ...adapters, warning });
-  const open = () => openTransport(config, { ...adapters, warning: () => {}, fence });
+  const open = () => openTransport(config, { ...adapters, warning: () => {}, fence, presented });
   const fresh = freshTransport(target, open);
   const transport = adapters.through?.(fresh) ?? fresh;
   const observer = observedBy(routerLog(config, log), ...observers);
@@ -75,7 +77,7 @@ export async function openSession(
  */
 export async function openTransport(
   config: RouterConfig,
-  adapters: Pick<RouterAdapters, "readText"> & Pick<SessionOptions, "fence"> & {
+  adapters: Pick<RouterAdapters, "readText"> & Pick<SessionOptions, "fence" | "presented"> & {
     warning(message: string): void;
   },
 ): Promise<SshTransport> {
@@ -87,6 +89,7 @@ export async function openTransport(
     hostKeys: config.insecureSkipVerify ? "insecure" : await readHostKeys(config, adapters),
     warning: adapters.warning,
     fence: adapters.fence,
+    presented: adapters.presented,
   });
 }
 

@@ -80,7 +80,7 @@ Deno.test("createSnapshot() tells of no snapshot while the copy goes on, and a l
 
 Deno.test("createSnapshot() takes no room for the calls that wait for its copy", async () => {
   const { store, deps, clock, soon } = controller();
-  const promised = new PromisedRoom(clock, deps.settings, true);
+  const promised = new PromisedRoom(clock, deps.settings, () => true);
   store.mishap("copyFile", { takesMs: 60_000 });
   const wait = async () => {
     const made = createSnapshot({ ...deps, promised }, { name: "s", source: "pvc-1" }, soon());

@@ -87,7 +87,10 @@ for (const [what, make] of Object.entries(makings)) {
     await make(scarce);
     assert.ok(scarce.commands().includes("createView"));
     const shared = await controller();
-    const deps = { ...shared.deps, promised: new PromisedRoom(shared.clock, shared.deps.settings, false) };
+    const deps = {
+      ...shared.deps,
+      promised: new PromisedRoom(shared.clock, shared.deps.settings, () => false),
+    };
     const snapshot = () => createSnapshot(deps, { name: "t", source: "pvc-1" }, context);
     const clone = (source: SourceRef) => createVolume(deps, aCreate("c", { source }), context);
     await make({ snapshot, clone });

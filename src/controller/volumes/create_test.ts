@@ -249,7 +249,7 @@ Deno.test("createVolume() answers OK only when an earlier removal can no longer 
 
 Deno.test("createVolume() counts what the router may still add of a command without an answer, also where it gives up", async () => {
   const { deps, store } = testController();
-  const promised = new PromisedRoom(deps.clock, deps.settings, true);
+  const promised = new PromisedRoom(deps.clock, deps.settings, () => true);
   const known = { ...deps, promised };
   await createVolume(known, aCreate("first"), context);
   const [pool] = store.pools;

@@ -51,7 +51,7 @@ interface Sums {
 export class PromisedRoom {
   readonly #clock: Clock;
   readonly #settings: RoomSettings;
-  readonly #alone: boolean;
+  readonly #isAlone: () => boolean;
   /** Those that no read has shown yet, and by pool what they come to: thousands, where many volumes are made. */
   readonly #additions = new Set<Addition>();
   readonly #added = new Map<string, Added>();
@@ -63,11 +63,11 @@ export class PromisedRoom {
   /** No read that began before is believed. */
   #forgottenMs = -Infinity;
 
-  /** @param alone whether no other controller changes volumes of this router while this one does */
-  constructor(clock: Clock, settings: RoomSettings, alone: boolean) {
+  /** @param isAlone whether nobody else promises room on this router now */
+  constructor(clock: Clock, settings: RoomSettings, isAlone: () => boolean) {
     this.#clock = clock;
     this.#settings = settings;
-    this.#alone = alone;
+    this.#isAlone = isAlone;
   }
 
   /** Reads everything, and remembers the sums. */
@@ -86,7 +86,7 @@ export class PromisedRoom {
    * it has read everything or has ended.
    */
   async afterFirst<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (!this.#alone || this.#recent() !== undefined) return await work();
+    if (!this.#isAlone() || this.#recent() !== undefined) return await work();
     if (this.#first !== undefined) {
       await this.#first.promise;
       return await work();
@@ -185,7 +185,7 @@ export class PromisedRoom {
   }
 
   #recent(): Sums | undefined {
-    if (!this.#alone || this.#sums === undefined) return undefined;
+    if (!this.#isAlone() || this.#sums === undefined) return undefined;
     return this.#clock.monotonicMs() - this.#sums.beganMs <= maxAgeMs ? this.#sums : undefined;
   }
 

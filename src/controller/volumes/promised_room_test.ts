@@ -15,7 +15,7 @@ async function read(usedGib: bigint, alone = true) {
   const [pool] = store.pools;
   if (usedGib > 0n) store.put({ ...aDisk(aRecord()), sizeBytes: usedGib * gibibyte });
   const clock = new FakeClock();
-  const room = new PromisedRoom(clock, { overcommit: 1, settleMs }, alone);
+  const room = new PromisedRoom(clock, { overcommit: 1, settleMs }, () => alone);
   const learn = () => room.learnFrom(() => store.createView(undefined, testContext()));
   await learn();
   return { room, clock, store, learn, pool: pool! };

@@ -5,7 +5,7 @@ import type { Client, ClientChannel, ConnectConfig } from "ssh2";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
-import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
+import { describeMismatch, fingerprint, type HostKey, isPinned } from "./host_key.ts";
 import { Outputs } from "./output.ts";
 import { readPrivateKey } from "./private_key.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
@@ -32,6 +32,8 @@ export interface Ssh2Options {
   readonly readyTimeoutMs?: number;
   /** Why nothing may be sent now; undefined while sending is allowed. @default {always allowed} */
   readonly fence?: (() => string | undefined) | undefined;
+  /** Called with the fingerprint of each host key that was accepted. */
+  readonly presented?: ((hostKey: string) => void) | undefined;
 }
 
 /** SSH through the ssh2 library. */
@@ -98,7 +100,7 @@ export class Ssh2Transport implements SshTransport {
   }
 
   #config(onMismatch: (reason: string) => void): ConnectConfig {
-    const { host, user, authentication, hostKeys, readyTimeoutMs } = this.#options;
+    const { host, user, authentication, hostKeys, readyTimeoutMs, presented: note } = this.#options;
     const secret = "password" in authentication
       ? { password: authentication.password, tryKeyboard: true }
       : authentication;
@@ -113,9 +115,10 @@ export class Ssh2Transport implements SshTransport {
       keepaliveCountMax: 3,
       algorithms: { ...algorithms, serverHostKey: preferPinned(hostKeys) },
       hostVerifier: (presented: Buffer) => {
-        if (hostKeys === "insecure" || isPinned(hostKeys, presented)) return true;
-        onMismatch(describeMismatch(hostKeys, presented));
-        return false;
+        const isAccepted = hostKeys === "insecure" || isPinned(hostKeys, presented);
+        if (isAccepted) note?.(fingerprint(presented));
+        else onMismatch(describeMismatch(hostKeys, presented));
+        return isAccepted;
       },
     };
   }
