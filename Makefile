@@ -1,8 +1,12 @@
 # Everything that can be done here: the tasks of deno.json, of which `make help` prints the list. A target is named as its
 # task, with a slash for the colon. The first two to try are `make demo` and `make test`.
 
-# A Deno of the pinned version: the one on the PATH, else one brought from npm into .tools/. Looked for once, when needed.
-DENO = $(eval DENO := $$(or $$(shell tools/get-deno.sh .tools),$$(error there is no Deno of the pinned version)))$(DENO)
+# A Deno of the pinned version: the one in .tools/, on the PATH, or brought from npm into .tools/. Looked for once, when needed.
+find_deno = $(or $(shell tools/get-deno.sh $(1) .tools),$(error there is no Deno of the pinned version))
+DENO = $(eval DENO := $$(call find_deno))$(DENO)
+# What is to be released is made by the one whose bytes npm has compared with the pinned ones.
+CHECKED_DENO = $(eval CHECKED_DENO := $$(call find_deno,--checked))$(CHECKED_DENO)
+image image/binaries release: DENO = $(CHECKED_DENO)
 
 # Trust the certificates that this machine trusts.
 export DENO_TLS_CA_STORE ?= system

@@ -1,14 +1,16 @@
 #!/bin/sh
 # Prints the path of a Deno of exactly the version of tools/deno/package.json: the one on the PATH if it is that version,
 # else one brought from npm into a folder of the project. npm refuses one whose bytes are not those of
-# tools/deno/package-lock.json.
-# usage: get-deno.sh FOLDER
+# tools/deno/package-lock.json. With --checked only that one counts: nobody knows the bytes of one on the PATH.
+# usage: get-deno.sh [--checked] FOLDER
 set -eu
+on_path=$(command -v deno || true)
+[ "$1" != --checked ] || { on_path=; shift; }
 pins=$(cd "$(dirname "$0")/deno" && pwd)
 version=$(sed -n 's/.*"deno": "\(.*\)".*/\1/p' "$pins/package.json")
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
-for candidate in "$folder/deno-$version/node_modules/.bin/deno" "$(command -v deno || true)"; do
+for candidate in "$folder/deno-$version/node_modules/.bin/deno" "$on_path"; do
   [ -n "$candidate" ] && [ -x "$candidate" ] || continue
   case "$("$candidate" --version 2>/dev/null | head -n 1)" in
     "deno $version "*) printf '%s\n' "$candidate"; exit 0 ;;
@@ -18,5 +20,5 @@ command -v npm >/dev/null || { echo "Deno $version is not on the PATH, and npm, 
 mkdir -p "$folder/deno-$version"
 cp "$pins/package.json" "$pins/package-lock.json" "$folder/deno-$version/"
 npm ci --loglevel=error --no-audit --no-fund --prefix "$folder/deno-$version" >&2 ||
-  { echo "Cannot get Deno $version from npm: put it on the PATH, or try again with a network" >&2; exit 1; }
+  { echo "Cannot get Deno $version from npm: put it on the PATH (not for a release), or try again with a network" >&2; exit 1; }
 printf '%s\n' "$folder/deno-$version/node_modules/.bin/deno"

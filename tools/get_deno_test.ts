@@ -31,18 +31,55 @@ Deno.test("every package of Deno is pinned by a digest, at one version, and name
   }
 });
 
-Deno.test({ name: "get-deno.sh brings a Deno whose packages have the pinned digests", ignore }, async () => {
-  const { success, stdout, folder } = await getDeno();
-  assert.ok(success);
-  assert.equal(stdout, `${folder}/node_modules/.bin/deno\n`);
+for (const flags of [[], ["--checked"]]) {
+  Deno.test({
+    name: `get-deno.sh ${flags} brings a Deno whose packages have the pinned digests`,
+    ignore,
+  }, async () => {
+    const { success, stdout, stderr, folder } = await getDeno({ flags });
+    assert.ok(success, stderr);
+    assert.equal(stdout, `${folder}/node_modules/.bin/deno\n`);
+  });
+}
+
+Deno.test("get-deno.sh takes a Deno of that version on the PATH", async () => {
+  const { stdout, onPath } = await getDeno({ isOnPath: true });
+  assert.equal(stdout, `${onPath}/deno\n`);
 });
+
+Deno.test({ name: "get-deno.sh --checked takes no Deno from the PATH", ignore }, async () => {
+  const { stdout, stderr, folder } = await getDeno({ isOnPath: true, flags: ["--checked"] });
+  assert.equal(stdout, `${folder}/node_modules/.bin/deno\n`, stderr);
+});
+
+for (const goal of ["release", "image", "image/binaries", "test"]) {
+  const expected = goal === "test" ? "any" : "checked";
+  Deno.test(`make ${goal} uses ${expected === "any" ? "any" : "only a checked"} Deno`, async () => {
+    const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+    await using made = new AsyncDisposableStack();
+    made.defer(() => Deno.remove(scratch, { recursive: true }));
+    await Deno.mkdir(join(scratch, "tools"));
+    for (const file of ["Makefile", "deno.json"]) {
+      await Deno.copyFile(`${tools}../${file}`, join(scratch, file));
+    }
+    const script = '#!/bin/sh\n[ "$1" = --checked ] && echo checked-deno || echo any-deno\n';
+    await Deno.writeTextFile(join(scratch, "tools/get-deno.sh"), script, { mode: 0o755 });
+    // Another goal before it has found its own.
+    const args = ["--just-print", "verify", goal];
+    const { stdout } = await new Deno.Command("make", { args, cwd: scratch, env: { MAKEFLAGS: "" } })
+      .output();
+    const lines = new TextDecoder().decode(stdout).split("\n");
+    const task = `task --quiet ${goal.replace("/", ":")}`;
+    assert.deepEqual(lines.filter((line) => line.endsWith(task)), [`"${expected}-deno" ${task}`]);
+  });
+}
 
 for (const name of ["deno", platform]) {
   Deno.test({
     name: `get-deno.sh refuses other bytes of ${name}, whatever the registry says of them`,
     ignore,
   }, async () => {
-    const { success, stdout, stderr } = await getDeno(name);
+    const { success, stdout, stderr } = await getDeno({ changed: name });
     assert.deepEqual([success, stdout], [false, ""]);
     if (name === "deno") assert.match(stderr, /EINTEGRITY/);
   });
@@ -63,8 +100,17 @@ interface Lock {
   >;
 }
 
-/** Runs a copy of the script against a registry of ours, which has other bytes of one package than were pinned. */
-async function getDeno(changed?: string) {
+/** Another case than a registry with the pinned bytes, and no Deno on the PATH. */
+interface Case {
+  readonly flags?: readonly string[];
+  /** The package of which the registry has other bytes than were pinned. */
+  readonly changed?: string;
+  /** Whether a Deno that calls itself of that version is on the PATH. */
+  readonly isOnPath?: boolean;
+}
+
+/** Runs a copy of the script against a registry of ours. */
+async function getDeno({ flags = [], changed, isOnPath = false }: Case) {
   const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   await using made = new AsyncDisposableStack();
   made.defer(() => Deno.remove(scratch, { recursive: true }));
@@ -79,12 +125,19 @@ async function getDeno(changed?: string) {
     (request) => answer(request, archives),
   );
   made.defer(() => registry.shutdown());
+  const onPath = join(scratch, "on-path");
+  await Deno.mkdir(onPath);
+  const says = isOnPath ? version : "0.0.0";
+  await Deno.writeTextFile(join(onPath, "deno"), `#!/bin/sh\necho "deno ${says} (stable)"\n`, {
+    mode: 0o755,
+  });
   const env = {
+    PATH: `${onPath}:${Deno.env.get("PATH")}`,
     npm_config_registry: `http://127.0.0.1:${registry.addr.port}/`,
     npm_config_cache: join(scratch, "cache"),
     HOME: scratch,
   };
-  const { success, stdout, stderr } = await new Deno.Command("sh", { args: [script, scratch], env })
+  const { success, stdout, stderr } = await new Deno.Command("sh", { args: [script, ...flags, scratch], env })
     .output();
   const decoder = new TextDecoder();
   return {
@@ -92,6 +145,7 @@ async function getDeno(changed?: string) {
     stdout: decoder.decode(stdout),
     stderr: decoder.decode(stderr),
     folder: join(scratch, `deno-${version}`),
+    onPath,
   };
 }
 
@@ -126,7 +180,16 @@ async function packPackages(scratch: string, changed?: string): Promise<Map<stri
       for (const [path, text] of Object.entries({ ...files, "package.json": JSON.stringify(description) })) {
         await Deno.writeTextFile(join(folder, "package", path), text, { mode: 0o755 });
       }
-      const args = ["--create", "--gzip", `--file=${folder}.tgz`, `--directory=${folder}`, "package"];
+      // Packed twice, in another second perhaps.
+      const same = ["--mtime=@0", "--sort=name"];
+      const args = [
+        "--create",
+        "--gzip",
+        ...same,
+        `--file=${folder}.tgz`,
+        `--directory=${folder}`,
+        "package",
+      ];
       assert.ok((await new Deno.Command("tar", { args }).output()).success);
       return await Deno.readFile(`${folder}.tgz`);
     };
