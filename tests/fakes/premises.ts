@@ -13,9 +13,10 @@ export interface Asked {
 
 /** Whether a premise of a write holds right now. */
 export function holds(premise: Premise, { id, contents, upMs }: Asked): boolean {
-  const shown = [...contents.disks.values()].filter((disk) => !contents.hidden.has(disk.id));
-  const disk = shown.find((disk) => disk.id === id);
-  const onPath = (text: string) => shown.filter(({ imagePath }) => imagePath.includes(text));
+  const { disks, hidden } = contents;
+  const disk = hidden.has(id) ? undefined : disks.get(id);
+  const onPath = (text: string) =>
+    [...disks.values()].filter((disk) => !hidden.has(disk.id) && disk.imagePath.includes(text));
   const isOwn = (test: (disk: StoredVolume) => boolean) => disk !== undefined && test(disk);
   switch (premise.is) {
     case "comment":

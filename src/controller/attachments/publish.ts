@@ -157,7 +157,8 @@ function isHeldByOthers({ record }: OwnedVolume, nodeId: string): boolean {
 
 /** The mark of a device layer only allows growth: it is left out where it would take room that holders may need. */
 function asFits(volume: OwnedVolume, record: VolumeRecord): VolumeRecord {
-  return fits(volume, { ...record, growths: maxGrowths }) ? record : withoutLayer(record);
+  const isRoom = record.layered === undefined || fits(volume, { ...record, growths: maxGrowths });
+  return isRoom ? record : withoutLayer(record);
 }
 
 async function assertKnownNode(call: ControllerCall, nodeId: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import {
+  commentText,
   commentWithoutRecord,
   formatComment,
   maxCommentBytes,
@@ -13,9 +14,15 @@ export function commentWith(volume: OwnedVolume, record: VolumeRecord): string {
   return formatComment({ ...volume.comment, record }, roomFor(volume));
 }
 
+/** The same; undefined when it does not fit. */
+export function fittingComment(volume: OwnedVolume, record: VolumeRecord): string | undefined {
+  const text = commentText({ ...volume.comment, record });
+  return byteLength(text) <= roomFor(volume) ? text : undefined;
+}
+
 /** Whether the router keeps the whole comment of a volume with that record in it. */
 export function fits(volume: OwnedVolume, record: VolumeRecord): boolean {
-  return byteLength(formatComment({ ...volume.comment, record }, Infinity)) <= roomFor(volume);
+  return fittingComment(volume, record) !== undefined;
 }
 
 /** How long the comment of a volume may be, in bytes: what the router keeps of it now, it keeps again. */
@@ -32,6 +39,7 @@ function byteLength(text: string): number {
  * without the record behind it is what was there before the record was.
  */
 export function isCut(kept: string, written: string): boolean {
+  if (kept === written) return false;
   const parsed = parseComment(written);
   const note = parsed.state === "record" ? commentWithoutRecord(parsed.comment) : undefined;
   return kept !== "" && kept !== note && kept.length < written.length && written.startsWith(kept);

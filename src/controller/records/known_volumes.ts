@@ -47,9 +47,8 @@ export class KnownVolumes {
     const largest = this.#sizes.get(stored.id) ?? 0n;
     if (stored.sizeBytes < largest) this.#outgrown.add(stored.id);
     else if (this.#alone) setLast(this.#sizes, stored.id, stored.sizeBytes);
-    const isWhole = stored.unreadable === undefined && parseComment(stored.comment).state === "record" &&
-      !this.#outgrown.has(stored.id);
-    if (this.#alone && isWhole) setLast(this.#volumes, stored.id, stored);
+    if (!this.#alone || stored.unreadable !== undefined || this.#outgrown.has(stored.id)) return;
+    if (parseComment(stored.comment).state === "record") setLast(this.#volumes, stored.id, stored);
   }
 
   /** Notes the counter of the latest epoch that the cluster knows of a volume with that comment. */

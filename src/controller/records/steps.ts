@@ -44,7 +44,7 @@ export function withdrawal(call: ControllerCall, volume: OwnedVolume, knownCount
   const ended = withdrawnRecord(volume.record, call.clock.now());
   const record = raisedRecord(ended, Math.max(knownCounter, exportedCounter(volume)), call.random);
   // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal.
-  const isKnown = commentWith(volume, record) === volume.stored.comment;
+  const isKnown = volume.record.holders.length === 0 && commentWith(volume, record) === volume.stored.comment;
   return {
     kind: "withdraw",
     volume,

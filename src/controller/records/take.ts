@@ -4,7 +4,7 @@ import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/mod
 import { getOwned } from "../../volume/rules/ownership.ts";
 import { ifSent } from "../../volume/ports/not_sent.ts";
 import type { ControllerCall } from "../deps.ts";
-import { commentWith, fits, isCut } from "./comment.ts";
+import { commentWith, fittingComment, isCut } from "./comment.ts";
 import { commit } from "./commit.ts";
 import { premisesOf } from "./confirmations.ts";
 import { isExportedAs, type Step } from "./steps.ts";
@@ -76,8 +76,8 @@ export async function takenUnread(
   const { cluster, settleMs } = call.settings;
   const filePrefix = filePrefixOf(disk.id, cluster);
   const premises = premisesOf(kind, { disk, filePrefix, settleMs });
-  if (premises === undefined || !fits(volume, record)) return undefined;
-  const comment = commentWith(volume, record);
+  const comment = fittingComment(volume, record);
+  if (premises === undefined || comment === undefined) return undefined;
   const write = { id: disk.id, set: { ...change, comment }, filePrefix };
   const after = ifSent(await commit(call, disk, write, premises))?.after.volume;
   if (after === undefined) return undefined;

@@ -233,5 +233,5 @@ export function parentFolder(path: string): string {
 
 /** The pool that a path lies on: its first segment, without slashes. */
 export function poolOf(path: string): string {
-  return path.split("/")[1] ?? "";
+  return path.split("/", 2)[1] ?? "";
 }

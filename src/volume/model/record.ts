@@ -189,8 +189,7 @@ export function parseComment(text: string): ParsedComment {
  * @throws {VolumeError} precondition when it does not fit into what the router keeps
  */
 export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes): string {
-  const body = formatBody(comment.record);
-  const text = `${comment.before}${opening}${body} x=${digest(body, 8)}}${comment.after}`;
+  const text = commentText(comment);
   const bytes = new TextEncoder().encode(text).length;
   if (bytes > maxBytes) {
     throw new VolumeError(
@@ -200,6 +199,12 @@ export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes
     );
   }
   return text;
+}
+
+/** The text of a comment, however long it is. */
+export function commentText(comment: RecordComment): string {
+  const body = formatBody(comment.record);
+  return `${comment.before}${opening}${body} x=${digest(body, 8)}}${comment.after}`;
 }
 
 /** Returns the same record with a different comment than before. */

@@ -41,11 +41,12 @@ export function assertAbsenceProven(
 
 /** @throws {VolumeError} unavailable when the pool of `path` is not mounted */
 export function assertPoolMounted(state: RouterState, path: string): void {
-  if (state.pools.some((pool) => pool.mountPoint === poolOf(path))) return;
+  const wanted = poolOf(path);
+  if (state.pools.some((pool) => pool.mountPoint === wanted)) return;
   const mounted = state.pools.map((pool) => pool.mountPoint).join(", ");
   throw new VolumeError(
     "unavailable",
-    `Cannot see what is on the pool because it is not mounted on the router: pool=${poolOf(path)} ` +
+    `Cannot see what is on the pool because it is not mounted on the router: pool=${wanted} ` +
       `mounted=${mounted === "" ? "none" : mounted}`,
   );
 }
