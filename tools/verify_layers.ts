@@ -66,15 +66,18 @@ const REACHING_BUILTINS = [
   "cluster",
 ];
 
-/** Globals that access time, randomness, processes or the command line. */
+/** Globals that access time, randomness, processes, the command line or the terminal. */
 export const REACHING_GLOBALS: ReadonlySet<string> = new Set([
   ...["Date.now", "performance.now", "Math.random", "setTimeout", "setInterval", "AbortSignal.timeout"],
   ...["crypto.getRandomValues", "crypto.randomUUID", "Deno.Command", "Deno.env", "Deno.args", "Deno.exit"],
+  ...["Deno.stdin", "Deno.stdout", "Deno.stderr", "prompt", "confirm", "alert"],
 ]);
 
 /** Modules that may access the machine, and how; they pass it on to all others. */
 const MAY_REACH: readonly { readonly where: RegExp; readonly what: RegExp }[] = [
-  { where: /^src\/(host|telemetry)\//, what: /^(?!Deno\.exit)/ },
+  { where: /^src\/(host|telemetry)\//, what: /^(?!Deno\.(exit|std))/ },
+  // All else prints through the two that leave control characters out: src/cli/io.ts for commands, and this log.
+  { where: /^src\/telemetry\/log\.ts$/, what: /^Deno\.stderr$/ },
   { where: /^src\/cli\/config\/config\.ts$/, what: /^Deno\.(env|args)$/ },
   // Commands connect the driver with the machine, and may set a deadline for the whole command.
   { where: /^src\/cli\//, what: /^AbortSignal\.timeout$/ },

@@ -25,12 +25,13 @@ export interface CommandIo {
 
 /** The same connection, for text with {@linkcode printable} characters only: every command prints through it. */
 export function withPrintableOutput(io: CommandIo): CommandIo {
-  const { rewrite } = io;
+  const { rewrite, ask } = io;
   return {
     ...io,
     out: (line) => io.out(printable(line)),
     err: (line) => io.err(printable(line)),
     rewrite: rewrite && ((text) => rewrite(printable(text))),
+    ...ask && { ask: (question: string) => ask(printable(question)) },
   };
 }
 
