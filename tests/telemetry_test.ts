@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "./support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { openTelemetry } from "../src/cli/serve/telemetry.ts";
 import { systemClock } from "../src/host/clock.ts";
@@ -7,7 +8,7 @@ import { loadCsi } from "../src/csi/server/proto.ts";
 import { createLogger } from "../src/telemetry/log.ts";
 import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 import { metricTables } from "../tools/metric_tables.ts";
-import { create, gibibyte, post, publishRequest, rejectsWith, snapshot } from "./support/controller_calls.ts";
+import { create, gibibyte, publishRequest, rejectsWith, snapshot } from "./support/controller_calls.ts";
 import { scaledClock } from "./fakes/scaled_clock.ts";
 import { freePort, startPart } from "./support/parts.ts";
 import { withoutBackend } from "./support/backend_label.ts";
@@ -115,7 +116,7 @@ Deno.test("a controller shows which volume has the label of its pool, and no mor
   for (
     const [written, labels] of [["storage-pool-fs", `${where},volume_id="${id}"`], ["mine", where]] as const
   ) {
-    await post(stack, `/disks/${id}`, { "fs-label": written });
+    await control(stack.simulator, `PATCH /disks/${id}`, { "fs-label": written });
     await stack.clients.controller.call("ListVolumes", {});
     const shown = async () => (await scrape(url)).filter((line) => line.startsWith("rds_csi_pool_mounted{"));
     await eventually(async () => (await shown())[0] === `rds_csi_pool_mounted{${labels}} 1`);
@@ -135,7 +136,7 @@ Deno.test("a controller whose router went away shows an open breaker, and a clos
     return ["connected", "breaker_open"].map((name) => valueIn(lines, `rds_csi_router_${name}`));
   };
   assert.deepEqual(await shown(), [1, 0]);
-  await post(stack, "/reboot", { downMs: 2500 });
+  await control(stack.simulator, "POST /reboot", { downMs: 2500 });
   await assert.rejects(controller.call("GetCapacity", {}));
   assert.deepEqual(await shown(), [0, 1]);
   const readiness = async () => await (await fetch(`${url}/readyz`)).text();

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
+import { control } from "../../tests/support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import {
   changesNothing,
   create,
   gibibyte,
   mount,
-  post,
   publishRequest,
   rejectsWith,
   state,
@@ -133,7 +133,7 @@ Deno.test("a file without a disk becomes a volume unchanged, also where other fi
     const { stack } = scene;
     await create(stack, "pvc-a");
     const other = "/storage-pool/elsewhere/data.img";
-    await post(stack, "/files", { name: other, type: "file", size: Number(gibibyte) });
+    await control(stack.simulator, "POST /files", { name: other, type: "file", size: Number(gibibyte) });
     await addDisk(stack, { slot: "other", "file-path": other });
     const ask = ["--path", path, "--kind", "ext4"];
     await changesNothing(stack, () => doImport(stack, ...ask, "--dry-run"));
@@ -223,7 +223,11 @@ const conflicts:
         const { model } = stack.simulator;
         const id = await create(stack, "pvc-a");
         model.disks.remove(model.disks.findBySlot(id)!.id);
-        await post(stack, "/files", { name: "/storage-pool/two.img", type: "file", size: Number(gibibyte) });
+        await control(stack.simulator, "POST /files", {
+          name: "/storage-pool/two.img",
+          type: "file",
+          size: Number(gibibyte),
+        });
       },
       ["--slot", volumeIdFor("pvc-a"), "--path", "/storage-pool/two.img"],
       /image of a volume of that name exists.*--slot/,
@@ -231,7 +235,11 @@ const conflicts:
     [
       "a file of which the router makes no disk",
       async (stack) => {
-        await post(stack, "/files", { name: "/storage-pool/two.img", type: "file", size: Number(gibibyte) });
+        await control(stack.simulator, "POST /files", {
+          name: "/storage-pool/two.img",
+          type: "file",
+          size: Number(gibibyte),
+        });
         const refuse = {
           match: "/disk add",
           nth: 1,

@@ -1,10 +1,21 @@
 import assert from "node:assert/strict";
+import { control } from "../../tests/support/control_port.ts";
 import { fileURLToPath } from "node:url";
 import { FlagError } from "./flags.ts";
 import type { CommandIo } from "./io.ts";
 import { formatProfile } from "../router_profile/profile.ts";
 import { getProfile } from "../simulator/profile.ts";
 import { simulatorCommand } from "./simulator.ts";
+
+interface State {
+  readonly disks: readonly unknown[];
+  readonly pools: readonly Readonly<Record<string, unknown>>[];
+}
+
+interface Played {
+  readonly profile: string;
+  readonly behaviours: Readonly<Record<string, unknown>>;
+}
 
 function recording(): { io: CommandIo; printed: string[]; stop: AbortController; ready: Promise<string> } {
   const stop = new AbortController();
@@ -31,10 +42,10 @@ Deno.test("simulatorCommand() reports its ports and its host key when it is read
   assert.equal(line.ready, true);
   assert.match(line.hostKey, /^ssh-rsa AAAA/);
   assert.ok(line.sshPort > 0);
-  const state = await (await fetch(`${line.controlUrl}/state`)).json();
+  const state = await control<State>(line, "GET /state");
   assert.equal(state.disks.length, 6);
-  const { profile, behaviours } = await (await fetch(`${line.controlUrl}/profile`)).json();
-  assert.deepEqual([profile, behaviours.grow], ["ros-7.21", "never"]);
+  const { profile, behaviours } = await control<Played>(line, "GET /profile");
+  assert.deepEqual([profile, behaviours["grow"]], ["ros-7.21", "never"]);
   stop.abort();
   assert.equal(await ended, 0);
   await assert.rejects(fetch(`${line.controlUrl}/state`));
@@ -49,12 +60,12 @@ Deno.test("simulatorCommand() plays a profile file, on pools of all kinds", asyn
     const flags = ["--ssh-port", "0", "--control-port", "0", "--timing-scale", "0", "--profile", file];
     const pools = ["--pool", "fast:2T:xfs", "--pool", "slow:1G", "--pool", "big"];
     const ended = simulatorCommand([...flags, ...pools], io);
-    const { controlUrl } = JSON.parse(await ready);
-    const { profile, behaviours } = await (await fetch(`${controlUrl}/profile`)).json();
-    assert.deepEqual([profile, behaviours.grow], ["probed", "live"]);
-    const state = await (await fetch(`${controlUrl}/state`)).json();
+    const line = JSON.parse(await ready);
+    const { profile, behaviours } = await control<Played>(line, "GET /profile");
+    assert.deepEqual([profile, behaviours["grow"]], ["probed", "live"]);
+    const state = await control<State>(line, "GET /state");
     assert.deepEqual(
-      state.pools.map((pool: Record<string, unknown>) => [pool.slot, pool.fs, pool["fs-label"], pool.free]),
+      state.pools.map((pool) => [pool["slot"], pool["fs"], pool["fs-label"], pool["free"]]),
       [
         ["fast", "xfs", "fast-fs", 2199023255552],
         ["slow", "btrfs", "slow-fs", 1073741824],

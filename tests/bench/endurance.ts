@@ -9,6 +9,7 @@
  * repeats, or this machine cannot do the node's half.
  */
 import { join } from "node:path";
+import { control } from "../support/control_port.ts";
 import { parseArgs } from "node:util";
 import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { dial } from "../../src/csi/server/client.ts";
@@ -136,40 +137,41 @@ async function playRound(
 }
 
 /** Lets one kind of fault strike again and again, until the lives that met it have ended; says which. */
-async function disturb({ controlUrl }: Running, number: number, signal: AbortSignal): Promise<string> {
+async function disturb(router: Running, number: number, signal: AbortSignal): Promise<string> {
   const fault = faults[number % faults.length]!;
   const isReboot = number % rebootEvery === rebootEvery - 1;
   const end = performance.now() + faultyMs;
-  if (isReboot) await post(`${controlUrl}/reboot`, { downMs: 4_000, disksLateMs: 500 });
+  if (isReboot) await control(router, "POST /reboot", { downMs: 4_000, disksLateMs: 500 });
   while (performance.now() < end && !signal.aborted) {
-    await post(`${controlUrl}/faults`, { match: ".", nth: 1, times: 2, ...fault });
+    await control(router, "POST /faults", { match: ".", nth: 1, times: 2, ...fault });
     await new Promise((resolve) => setTimeout(resolve, faultEveryMs));
   }
-  await fetch(`${controlUrl}/faults`, { method: "DELETE" }).then((answer) => answer.body?.cancel());
+  await control(router, "DELETE /faults");
   return `${fault.action} ${"value" in fault ? fault.value : ""}${isReboot ? " and a reboot" : ""}`;
 }
 
-async function post(url: string, body: unknown): Promise<void> {
-  const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${text}`);
+interface RouterState {
+  readonly disks: readonly { readonly slot: string; readonly type: string }[];
+  readonly exports: readonly string[];
+  readonly files: readonly { readonly name: string; readonly type: string }[];
+  readonly subvolumes: readonly { readonly fullname: string }[];
+  readonly sessions: readonly unknown[];
 }
 
 /** What is there while no call is under way. */
-async function look({ controlUrl, metricsUrl, folder }: Running): Promise<Pick<Round, "sessions" | "left">> {
-  const state = await (await fetch(`${controlUrl}/state`)).json();
+async function look(running: Running): Promise<Pick<Round, "sessions" | "left">> {
+  const { metricsUrl, folder } = running;
+  const state = await control<RouterState>(running, "GET /state");
   const metrics = await (await fetch(metricsUrl)).text();
-  await fetch(`${controlUrl}/log`, { method: "DELETE" }).then((answer) => answer.body?.cancel());
-  const disks = state.disks.filter((disk: { type: string }) => disk.type === "file");
+  await control(running, "DELETE /log");
+  const disks = state.disks.filter(({ type }) => type === "file");
   const waiting = /^rds_csi_router_commands_waiting(?:\{.*\})? (\d+)$/m.exec(metrics)?.[1];
   const staged = /^rds_csi_staged_volumes(?:\{.*\})? (\d+)$/m.exec(metrics)?.[1];
   const left = [
-    ...disks.map(({ slot }: { slot: string }) => `disk ${slot}`),
-    ...state.exports.map((nqn: string) => `export ${nqn}`),
+    ...disks.map(({ slot }) => `disk ${slot}`),
+    ...state.exports.map((nqn) => `export ${nqn}`),
     // In the folder of the volumes, which stays.
-    ...state.subvolumes.map((one: { fullname: string }) => one.fullname).filter((path: string) =>
-      path.includes("/")
-    ),
+    ...state.subvolumes.map(({ fullname }) => fullname).filter((path) => path.includes("/")),
     ...state.files.filter((file: { type: string }) => file.type.endsWith("file")).map((
       file: { name: string },
     ) => file.name),
@@ -184,7 +186,7 @@ async function look({ controlUrl, metricsUrl, folder }: Running): Promise<Pick<R
  * Judges all rounds; the heap only after 40 % of them. For ten minutes a controller remembers what it wrote, because changes of
  * the controller before it may still come.
  */
-async function judgeAll({ controlUrl }: Running, rounds: readonly Round[]): Promise<boolean> {
+async function judgeAll(router: Running, rounds: readonly Round[]): Promise<boolean> {
   const megabytes = rounds.map(({ rssBytes }) => rssBytes / 1e6);
   const heap = rounds.slice(Math.floor(rounds.length * 0.4)).map(({ heapBytes }) => heapBytes / 1e6);
   const highest = Math.max(...megabytes);
@@ -202,7 +204,7 @@ async function judgeAll({ controlUrl }: Running, rounds: readonly Round[]): Prom
       factor: 1.5,
     }),
   ];
-  const violations = await (await fetch(`${controlUrl}/violations`)).json();
+  const violations = await control<readonly unknown[]>(router, "GET /violations");
   const left = rounds.flatMap((round) => round.left);
   for (const { flat, text } of results) print(`${flat ? "flat" : "NOT FLAT"}: ${text}`);
   print(`left behind between rounds: ${left.length}; what the router complains of: ${violations.length}`);

@@ -1,5 +1,6 @@
 // Shared by the test of the doctor's fixes: a router with something wrong, a person at its console, and the doctor.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { examine } from "../../src/cli/doctor/doctor.ts";
 import { readDoctorOptions } from "../../src/cli/doctor/options.ts";
 import { systemClock } from "../../src/host/clock.ts";
@@ -28,7 +29,7 @@ export interface Scene {
   readonly flags: Flags;
   /** Types a command at the console, and fails when the router refuses it. */
   type(command: string): Promise<string>;
-  control(method: string, path: string, body: unknown): Promise<void>;
+  control(request: string, body: unknown): Promise<void>;
   /** How this machine reaches the port of the data. @default {as the firewall's rules say for a node} */
   reachData?: () => Promise<Reach>;
   /** What the doctor finds. */
@@ -120,22 +121,20 @@ export async function withScene(
     "cluster-id": "test",
     "nvme-port": "4420",
   };
-  const control = async (method: string, path: string, body: unknown) => {
-    const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
-    const text = await response.text();
-    assert.ok(response.ok, text);
-    return text;
-  };
   const scene: Scene = {
     router,
     folder,
     flags,
     async type(command) {
-      const { output, refusal } = JSON.parse(await control("POST", "/console", { command }));
+      const { output, refusal } = await control<{ output: string; refusal: string | null }>(
+        router,
+        "POST /console",
+        { command },
+      );
       assert.equal(refusal, null, command);
       return output;
     },
-    control: async (method, path, body) => void await control(method, path, body),
+    control: async (request, body) => void await control(router, request, body),
     findings: (own = {}) => doctor({ ...flags, ...own }, networkOf(() => scene)),
     complaint: async (check, own = {}) => {
       const findings = await scene.findings(own);

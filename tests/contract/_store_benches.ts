@@ -1,5 +1,6 @@
 // Shared by the contract tests of a store: one over SSH to a simulated router, and one in memory.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import { FakeClock } from "../fakes/clock.ts";
@@ -35,14 +36,10 @@ export const storeBenches: Readonly<
     withRouter({}, ({ store, call, router }) => {
       const has = (path: string) => router.model.files.find(path.slice(1)) !== undefined;
       const [folder, label] = ["/storage-pool/metal-csi", "storage-pool-fs"];
-      const post = async (id: string, change: Readonly<Record<string, string>>) => {
-        const url = `${router.controlUrl}/disks/${id}`;
-        const answer = await fetch(url, { method: "PATCH", body: JSON.stringify(change) });
-        await answer.body?.cancel();
-        assert.equal(answer.status, 200);
-      };
-      const mount = (id: string) => post(id, { "mount-point": "films" });
-      const takeLabel = (id: string) => post(id, { "fs-label": label, "pool-fs": "btrfs" });
+      const mount = async (id: string) =>
+        void await control(router, `PATCH /disks/${id}`, { "mount-point": "films" });
+      const takeLabel = async (id: string) =>
+        void await control(router, `PATCH /disks/${id}`, { "fs-label": label, "pool-fs": "btrfs" });
       const subvolume = (path: string) => subvolumeIn(router, path);
       return test({ store, call, has, subvolume, mount, takeLabel, folder, label });
     }),

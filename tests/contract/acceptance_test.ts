@@ -1,5 +1,6 @@
 // The acceptance run on a simulated router: what it shows, what it refuses, and what a broken promise looks like.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
@@ -129,10 +130,8 @@ Deno.test("a run that may ask for a reboot measures when exports are served agai
     async ({ run, simulator, state }) => {
       const before = state();
       const ask = async () => {
-        const body = JSON.stringify({ downMs: 20_000, disksLateMs: 10_000 });
-        const response = await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body });
-        await response.text();
-        return String(response.ok);
+        await control(simulator, "POST /reboot", { downMs: 20_000, disksLateMs: 10_000 });
+        return "true";
       };
       const adapters = { probe: knownProfile, kinds: [], ask };
       const { report, output, lines } = await run({ flags: ["--reboot", "ask"], adapters });

@@ -23,7 +23,7 @@ interface Trial {
   readonly right?: (scene: Scene) => Flags;
 }
 
-const pool = (change: unknown) => (scene: Scene) => scene.control("PATCH", "/disks/storage-pool", change);
+const pool = (change: unknown) => (scene: Scene) => scene.control("PATCH /disks/storage-pool", change);
 const keys = makeSshKeys();
 const keyFlags = (file: string) => ({ folder }: Scene) => ({
   "rds-password-file": undefined,
@@ -60,7 +60,7 @@ const trials: Readonly<Record<string, Trial>> = {
     spoil: async (scene) => {
       await Deno.writeTextFile(`${scene.folder}/key`, keys.private);
       await Deno.writeTextFile(`${scene.folder}/key.pub`, keys.public);
-      await scene.control("POST", "/files", { name: "key.pub", type: "file", contents: keys.public });
+      await scene.control("POST /files", { name: "key.pub", type: "file", contents: keys.public });
       await scene.type(keyImport);
     },
     wrong: keyFlags("key.pub"),
@@ -82,10 +82,9 @@ const trials: Readonly<Record<string, Trial>> = {
   poolCopy: {
     options: { pools: [{ name: "storage-pool" }, { name: "other" }] },
     check: "pool",
-    spoil: (scene) =>
-      scene.control("PATCH", "/disks/other", { mounted: false, "fs-label": "storage-pool-fs" }),
+    spoil: (scene) => scene.control("PATCH /disks/other", { mounted: false, "fs-label": "storage-pool-fs" }),
     advice: () => routerFixes.poolCopy("storage-pool"),
-    follow: (scene) => scene.control("PATCH", "/disks/other", { mounted: true, "fs-label": "another" }),
+    follow: (scene) => scene.control("PATCH /disks/other", { mounted: true, "fs-label": "another" }),
   },
   overcommit: {
     options: { profile: "xfs-pool" },
@@ -96,7 +95,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   basePath: {
     check: "base-path",
-    spoil: (scene) => scene.control("POST", "/files", { name: "storage-pool/f", type: "file", contents: "" }),
+    spoil: (scene) => scene.control("POST /files", { name: "storage-pool/f", type: "file", contents: "" }),
     wrong: () => ({ "base-path": "/storage-pool/f" }),
     advice: () => routerFixes.basePath("/storage-pool/f.d"),
     right: () => ({ "base-path": "/storage-pool/f.d" }),
@@ -110,8 +109,7 @@ const trials: Readonly<Record<string, Trial>> = {
   ownShare: {
     options: { pools: [...pools, { name: "own", nfsSharing: true }] },
     check: "share",
-    spoil: (scene) =>
-      scene.control("POST", "/disks", { slot: "pvc-x", "file-path": "/share/x.img", size: 5 }),
+    spoil: (scene) => scene.control("POST /disks", { slot: "pvc-x", "file-path": "/share/x.img", size: 5 }),
     wrong: () => ofDirectories,
     advice: () => routerFixes.ownShare(),
     right: () => ({ ...ofDirectories, "base-path": "/own/k8s" }),
@@ -154,7 +152,7 @@ for (const [credentials, spoil] of [["key", "10.0.0.0/8"], ["password", "10.0.0.
   Deno.test(`the fix of a refused ${credentials} adds the address of this machine, such as a pod's, to the user`, () =>
     withScene({}, async (scene) => {
       await Deno.writeTextFile(`${scene.folder}/key`, keys.private);
-      await scene.control("POST", "/files", { name: "key.pub", type: "file", contents: keys.public });
+      await scene.control("POST /files", { name: "key.pub", type: "file", contents: keys.public });
       if (credentials === "key") await scene.type(keyImport);
       await scene.type(`/user/set ${user} address=${spoil}`);
       const flags = credentials === "key" ? keyFlags("key")(scene) : {};
@@ -187,7 +185,7 @@ for (
       for (const rule of closedPorts) await scene.type(rule);
       if (reach.state !== "refused") {
         const disk = aDisk(aRecord(), { id: "pvc-x" });
-        await scene.control("POST", "/disks", {
+        await scene.control("POST /disks", {
           slot: disk.id,
           "file-path": "/storage-pool/metal-csi/x.img",
           size: 5,

@@ -1,5 +1,6 @@
 // One controller of several routers in a cluster, and what happens to volumes when the names of routers are mixed up.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { clusterRules, namespaceRules } from "../support/access_rules.ts";
@@ -66,13 +67,9 @@ Deno.test("after the boot of one router only its own calls wait until it is comp
     const { controller } = stack.clients;
     const ids = [await create(stack, "pvc-same", "nas1"), await create(stack, "pvc-same", "nas2")];
     api.faults.push({ match: /GET .*volumeattachments/, delayMs: 3_000 });
-    const { controlUrl, model } = stack.simulators["nas2"]!;
-    const rebooted = await fetch(`${controlUrl}/reboot`, {
-      method: "POST",
-      body: JSON.stringify({ downMs: 1 }),
-    });
-    await rebooted.body?.cancel();
-    await eventually(() => model.system.uptimeMs < 60_000);
+    const nas2 = stack.simulators["nas2"]!;
+    await control(nas2, "POST /reboot", { downMs: 1 });
+    await eventually(() => nas2.model.system.uptimeMs < 60_000);
     const lists = () => api.requests.filter(({ path }) => path.endsWith("/volumeattachments")).length;
     const before = lists();
     const answered: string[] = [];
@@ -189,10 +186,7 @@ for (const address of ["127.0.0.1", "localhost", "::ffff:127.0.0.1"]) {
 Deno.test("a static volume is not taken from a router that only has a disk of the same name", async () => {
   await using stack = await startBackends(two);
   const made = { slot: "data", "file-path": "/storage-pool/data.img", size: String(1n << 30n) };
-  for (const { controlUrl } of Object.values(stack.simulators)) {
-    const response = await fetch(`${controlUrl}/disks`, { method: "POST", body: JSON.stringify(made) });
-    assert.ok(response.ok, await response.text());
-  }
+  for (const router of Object.values(stack.simulators)) await control(router, "POST /disks", made);
   const request = { ...publishRequest("data"), volumeContext: { static: "true" } };
   await stack.clients.controller.call("ControllerPublishVolume", request);
   await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: "data", nodeId: "node-1" });

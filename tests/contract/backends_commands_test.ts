@@ -1,5 +1,6 @@
 // Commands that read the file of several routers.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { adoptCommand } from "../../src/cli/adopt/adopt.ts";
 import { allowFormatCommand } from "../../src/cli/allow_format.ts";
 import { auditCommand } from "../../src/cli/audit/audit.ts";
@@ -48,12 +49,7 @@ Deno.test("doctor and audit read all routers of a file, or the named one", async
   const id = await create(stack, "pvc-a", "nas2");
   const hash = backendClusterHash(clusterId, "nas2/");
   const part = `/storage-pool/metal-csi/pvc-part.${hash}.img.0011aabb.part`;
-  const made = await fetch(`${stack.simulators["nas2"]!.controlUrl}/files`, {
-    method: "POST",
-    body: JSON.stringify({ name: part, type: "file", size: 1 << 20 }),
-  });
-  await made.body?.cancel();
-  assert.ok(made.ok);
+  await control(stack.simulators["nas2"]!, "POST /files", { name: part, type: "file", size: 1 << 20 });
   const checks = async (...args: string[]) =>
     (JSON.parse((await run(stack, doctorCommand, "--json", ...args)).out) as {
       check: string;
@@ -122,11 +118,8 @@ Deno.test("allow-format and release are for the router that the id or --backend 
 
 Deno.test("import makes a disk of the named router a volume, whose handle has the router's prefix", async () => {
   await using stack = await startBackends(two);
-  for (const simulator of Object.values(stack.simulators)) {
-    const disk = { slot: "old-data", "file-path": "/storage-pool/old.img", size: String(1n << 30n) };
-    const made = await fetch(`${simulator.controlUrl}/disks`, { method: "POST", body: JSON.stringify(disk) });
-    assert.ok(made.ok, await made.text());
-  }
+  const disk = { slot: "old-data", "file-path": "/storage-pool/old.img", size: String(1n << 30n) };
+  for (const simulator of Object.values(stack.simulators)) await control(simulator, "POST /disks", disk);
   const { code, out } = await run(stack, importCommand, "old-data", "--kind", "block", "--backend", "nas2");
   assert.equal(code, 0);
   assert.match(out, /volumeHandle: "nas2\/old-data"/);

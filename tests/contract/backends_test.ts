@@ -1,6 +1,7 @@
 // One controller of several routers: whole lives of volumes, separate ids and NQNs, lists over all routers, and one
 // frozen router.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
 import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
@@ -27,15 +28,6 @@ async function idsOf({ clients }: Pick<BackendsStack, "clients">, maxEntries = 0
     startingToken = page.nextToken;
   } while (startingToken !== "");
   return ids;
-}
-
-async function ask({ simulators }: BackendsStack, name: string, path: string, body: unknown): Promise<void> {
-  const response = await fetch(simulators[name]!.controlUrl + path, {
-    method: "POST",
-    body: JSON.stringify(body),
-  });
-  await response.body?.cancel();
-  assert.ok(response.ok);
 }
 
 Deno.test("a volume lives its whole life on each of two routers, with the same name on both", async () => {
@@ -216,7 +208,7 @@ Deno.test("lists go over all routers, in pages whose tokens stay right while vol
   const capacity = async (backend: string) =>
     (await controller.call("GetCapacity", { parameters: { backend } })).availableCapacity;
   assert.equal((await controller.call("GetCapacity", {})).availableCapacity, await capacity("nas1"));
-  await ask(stack, "nas3", "/disks/storage-pool", { free: Number(2n * gibibyte) });
+  await control(stack.simulators["nas3"]!, "PATCH /disks/storage-pool", { free: Number(2n * gibibyte) });
   assert.ok(BigInt(await capacity("nas3")) <= 2n * gibibyte);
   assert.ok(BigInt(await capacity("nas2")) > 2n * gibibyte);
 });
@@ -236,7 +228,7 @@ Deno.test("a frozen router delays only its own calls, and a list without it fail
   };
   await create(stack, "pvc-frozen", on("nas2"));
   const defaults = Math.max(await calls(), await calls());
-  await ask(stack, "nas2", "/faults", { action: "hang", times: "always" });
+  await control(stack.simulators["nas2"]!, "POST /faults", { action: "hang", times: "always" });
   const hanging = Array.from({ length: 20 }, (_, i) => {
     const request = createRequest(`pvc-hangs-${i}`, on("nas2"));
     return rejectsWith(status.DEADLINE_EXCEEDED, controller.call("CreateVolume", request, 5_000));
@@ -258,12 +250,12 @@ Deno.test("a frozen router delays only its own calls, and a list without it fail
 
 Deno.test("a controller is ready although a router was away when it started, but not when all are away", async () => {
   await using stack = await startBackends(two);
-  await ask(stack, "nas2", "/reboot", { downMs: 60_000 });
+  await control(stack.simulators["nas2"]!, "POST /reboot", { downMs: 60_000 });
   const second = await stack.another();
   assert.equal((await second.clients.identity.call("Probe", {})).ready?.value, true);
   await rejectsWith(status.UNAVAILABLE, second.clients.controller.call("ListVolumes", {}), /nas2/);
   await create(second, "pvc-a");
-  await ask(stack, "nas1", "/reboot", { downMs: 60_000 });
+  await control(stack.simulators["nas1"]!, "POST /reboot", { downMs: 60_000 });
   const third = await stack.another();
   assert.equal((await third.clients.identity.call("Probe", {})).ready?.value, false);
 });

@@ -2,6 +2,7 @@
 // late after a boot, while the pool is not mounted, and while an export lingers. No call reports anything as gone, by
 // NOT_FOUND, by the OK of a delete or by an empty list, and no call answers OK for something that is not true.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import {
   changesNothing,
@@ -10,7 +11,6 @@ import {
   create,
   gibibyte,
   mount,
-  post,
   publishRequest,
   rejectsWith,
   snapshot,
@@ -167,12 +167,12 @@ async function withScene(options: StackOptions, test: (scene: Scene) => Promise<
 }
 
 function pool({ stack }: Scene, body: Readonly<Record<string, unknown>>): Promise<void> {
-  return post(stack, "/disks/storage-pool", body);
+  return control(stack.simulator, "PATCH /disks/storage-pool", body);
 }
 
 /** Reboots the router, and waits until it is up and shows the disks that are not late. */
 async function reboot({ stack }: Scene, disksLateMs: number): Promise<void> {
-  await post(stack, "/reboot", { downMs: 1, disksLateMs });
+  await control(stack.simulator, "POST /reboot", { downMs: 1, disksLateMs });
   const { disks } = stack.simulator.model;
   const isThere = () => disks.list().some((disk) => disk.type === "file") === (disksLateMs === 0);
   while (stack.simulator.model.system.uptimeMs < 5 || !isThere()) {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { clusterRules, namespaceRules, startupTaintRules } from "../support/access_rules.ts";
@@ -126,11 +127,7 @@ Deno.test("one of two controllers turns an export on again that was turned off b
   const isExported = async () =>
     (await state(stack)).disks.find(({ slot }) => slot === volumeId)?.["nvme-tcp-export"] === true;
   for (const end of [() => stack.driver.stop(1_000), () => Promise.resolve()]) {
-    const off = await fetch(`${stack.simulator.controlUrl}/disks/${volumeId}`, {
-      method: "PATCH",
-      body: JSON.stringify({ "nvme-tcp-export": false }),
-    });
-    assert.ok(off.ok, await off.text());
+    await control(stack.simulator, `PATCH /disks/${volumeId}`, { "nvme-tcp-export": false });
     assert.equal(await isExported(), false);
     await eventually(isExported, 40_000);
     await end();

@@ -1,6 +1,7 @@
 // Disks that belong to others, or whose record is damaged or gone: each call refuses each kind, and changes nothing on
 // the router. What the driver reads from such disks is tested in src/controller/volumes/foreign_test.ts.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { clusterHash, volumeIdFor } from "../../src/volume/model/ids.ts";
 import {
@@ -8,7 +9,6 @@ import {
   cloneOf,
   create,
   gibibyte,
-  post,
   publishRequest,
   rejectsWith,
   snapshot,
@@ -34,7 +34,7 @@ interface Kind {
 
 async function addFileDisk(stack: Stack, slot: string, over: Record<string, unknown> = {}): Promise<string> {
   const body = { slot, "file-path": `${folder}/${slot}.img`, size: String(gibibyte) };
-  await post(stack, "/disks", { ...body, ...over });
+  await control(stack.simulator, "POST /disks", { ...body, ...over });
   return slot;
 }
 
@@ -48,7 +48,7 @@ const kinds: readonly Kind[] = [
   {
     name: "hardware",
     make: async (stack, slot) => {
-      await post(stack, "/disks", { slot, type: "hardware", size: String(gibibyte) });
+      await control(stack.simulator, "POST /disks", { slot, type: "hardware", size: String(gibibyte) });
       return slot;
     },
     texts: /something else in that slot.*type=hardware/,

@@ -1,19 +1,15 @@
 // What the controller reports about the health of volumes. Each problem is made on the simulated router, and is
 // reported under its own name, for the affected volume only. Looking changes nothing.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { changesNothing, cost, create, post, publishRequest, state } from "../support/controller_calls.ts";
+import { changesNothing, cost, create, publishRequest, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 type Illness = (stack: Stack, id: string) => Promise<unknown>;
 
 async function edit(stack: Stack, slot: string, body: Readonly<Record<string, unknown>>): Promise<void> {
-  await post(stack, `/disks/${slot}`, body);
-}
-
-async function remove({ simulator }: Stack, path: string): Promise<void> {
-  const response = await fetch(`${simulator.controlUrl}${path}`, { method: "DELETE" });
-  assert.ok(response.ok, await response.text());
+  await control(stack.simulator, `PATCH /disks/${slot}`, body);
 }
 
 async function diskOf(stack: Stack, slot: string) {
@@ -31,7 +27,7 @@ const illnesses: readonly (readonly [reason: string, status: string, make: Illne
   [
     "ImageMissing",
     "DATA_LOSS",
-    async (stack, id) => remove(stack, `/files/${(await diskOf(stack, id))["file-path"]}`),
+    async (stack, id) => control(stack.simulator, `DELETE /files/${(await diskOf(stack, id))["file-path"]}`),
   ],
   [
     "ExportedWithoutHolder",
@@ -46,7 +42,7 @@ const illnesses: readonly (readonly [reason: string, status: string, make: Illne
     (stack, id) => edit(stack, id, { "mount-point": "sick" }),
     (stack, id) => edit(stack, id, { mounted: false }),
   ],
-  ["DiskMissing", "INACCESSIBLE", (stack, id) => remove(stack, `/disks/${id}`)],
+  ["DiskMissing", "INACCESSIBLE", (stack, id) => control(stack.simulator, `DELETE /disks/${id}`)],
 ];
 
 for (const [index, [reason, kind, make, heal]] of illnesses.entries()) {
@@ -95,7 +91,7 @@ Deno.test("a reboot of the router is reported for the volumes that nodes had bef
   await controller.call("ControllerPublishVolume", publishRequest(held));
   assert.deepEqual(await sickIds(stack), []);
   behindMs = 0;
-  await post(stack, "/reboot", {});
+  await control(stack.simulator, "POST /reboot", {});
   const health = async (volumeId: string) => {
     const { volumeHealth } = await controller.call("ControllerGetVolumeHealth", { volumeId });
     return volumeHealth!.healthStatuses.map(({ reason, message }) => `${reason} ${message}`);

@@ -1,9 +1,10 @@
 // A controller that remembers what it wrote may skip the read before a change. What that comes to is in unread_calls_test, and
 // what it costs in controller_bytes_test; here is what needs the whole driver.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { startClusterStack } from "../support/cluster_stack.ts";
-import { cost, create, post, publishRequest, state } from "../support/controller_calls.ts";
+import { cost, create, publishRequest, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -27,7 +28,11 @@ async function published(stack: Stack) {
 Deno.test("an error text is no end: a withdrawal that runs after it takes nothing from whoever was answered OK", async () => {
   await using stack = await startStack();
   const { publish, unpublish, disk } = await published(stack);
-  await post(stack, "/faults", { match: "^/disk set", action: "error-late", value: "action timed out" });
+  await control(stack.simulator, "POST /faults", {
+    match: "^/disk set",
+    action: "error-late",
+    value: "action timed out",
+  });
   // It reads, and withdraws once more: what comes late finds another comment.
   await unpublish();
   const { publishContext } = await publish();

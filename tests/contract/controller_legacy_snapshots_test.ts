@@ -1,6 +1,7 @@
 // Snapshots as the legacy Go driver makes them, on a simulated router, and what each call of this driver answers about
 // them.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import {
   changesNothing,
@@ -8,7 +9,6 @@ import {
   createRequest,
   gibibyte,
   mount,
-  post,
   publishRequest,
   rejectsWith,
   state,
@@ -31,21 +31,18 @@ const router = { simulator: { behaviours: { maxSlot: Infinity } } };
 
 /** Types a command as the legacy driver does. */
 async function type(stack: Stack, command: string): Promise<void> {
-  const response = await fetch(`${stack.simulator.controlUrl}/console`, {
-    method: "POST",
-    body: JSON.stringify({ command }),
-  });
-  assert.deepEqual(await response.json(), { output: "", refusal: null }, command);
+  const answer = await control(stack.simulator, "POST /console", { command });
+  assert.deepEqual(answer, { output: "", refusal: null }, command);
 }
 
 async function addVolume(stack: Stack, over: Record<string, unknown> = {}): Promise<void> {
-  await post(stack, "/files", {
+  await control(stack.simulator, "POST /files", {
     name: `${folder}/${volume}.img`,
     type: "file",
     size: Number(gibibyte),
     written: 1 << 20,
   });
-  await post(stack, "/disks", {
+  await control(stack.simulator, "POST /disks", {
     slot: volume,
     "file-path": `${folder}/${volume}.img`,
     size: String(gibibyte),

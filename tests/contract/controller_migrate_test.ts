@@ -1,5 +1,6 @@
 // Volumes of the legacy Go driver on a simulated router, and a controller that replaces that driver.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
@@ -11,7 +12,6 @@ import {
   createRequest,
   gibibyte,
   mount,
-  post,
   publishRequest,
   rejectsWith,
   state,
@@ -28,8 +28,12 @@ const attached = { ...mount, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" as c
 
 /** A volume in the format of the legacy driver. */
 async function addEarlier(stack: Stack, slot: string, over: Record<string, unknown> = {}): Promise<void> {
-  await post(stack, "/files", { name: `${folder}/${slot}.img`, type: "file", size: Number(gibibyte) });
-  await post(stack, "/disks", {
+  await control(stack.simulator, "POST /files", {
+    name: `${folder}/${slot}.img`,
+    type: "file",
+    size: Number(gibibyte),
+  });
+  await control(stack.simulator, "POST /disks", {
     slot,
     "file-path": `${folder}/${slot}.img`,
     size: String(gibibyte),

@@ -1,6 +1,7 @@
 // What a controller decides from the room that it has remembered: only that there is plenty, and only while it is the
 // only controller.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
@@ -38,9 +39,8 @@ function sized(gib: bigint) {
 
 /** Runs a command on the router as a person would. */
 async function byHand(stack: Stack, command: string): Promise<void> {
-  const body = JSON.stringify({ command });
-  const answer = await fetch(`${stack.simulator.controlUrl}/console`, { method: "POST", body });
-  assert.equal((await answer.json()).output, "", command);
+  const { output } = await control<{ output: string }>(stack.simulator, "POST /console", { command });
+  assert.equal(output, "", command);
 }
 
 const bigDisk = `/disk add type=file slot="by-hand" file-path="/storage-pool/by-hand.img" file-size=`;
@@ -146,11 +146,8 @@ Deno.test("within ample room, too, a snapshot or a clone is made only while no v
   const volumeId = await create(stack, "pvc-source");
   const { snapshotId } = await snapshot(stack, "snap-1", volumeId);
   const other = await create(stack, "pvc-other");
-  const label = async (fsLabel: string) => {
-    const url = `${stack.simulator.controlUrl}/disks/${other}`;
-    const answer = await fetch(url, { method: "POST", body: JSON.stringify({ "fs-label": fsLabel }) });
-    assert.ok(answer.ok, await answer.text());
-  };
+  const label = (fsLabel: string) =>
+    control(stack.simulator, `PATCH /disks/${other}`, { "fs-label": fsLabel });
   await label("storage-pool-fs");
   const before = stack.simulator.model.subvolumes.list();
   await rejectsWith(status.UNAVAILABLE, snapshot(stack, "snap-2", volumeId), /a volume has this fs-label/);
@@ -259,9 +256,7 @@ Deno.test("within ample room, too, a volume is made only where nothing of it is 
   await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /its image exists without a disk/);
   await controller.call("DeleteVolume", { volumeId });
   assert.equal(await create(stack, "pvc-1"), volumeId);
-  const body = JSON.stringify({ mounted: false });
-  const answer = await fetch(`${stack.simulator.controlUrl}/disks/storage-pool`, { method: "POST", body });
-  await answer.body?.cancel();
+  await control(stack.simulator, "PATCH /disks/storage-pool", { mounted: false });
   await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-2"), /not mounted/);
   assert.deepEqual(
     stack.simulator.model.disks.list().filter(({ slot }) => slot.startsWith("pvc-")).length,
@@ -360,16 +355,11 @@ Deno.test("calls at once never promise more than the pool has, by whichever read
 Deno.test("where another file system has got the label of a pool since it was read, no subvolume is made on that one", async () => {
   await using stack = await startStack({ simulator: { pools: [...pools, { name: "second" }] } });
   const id = await create(stack, "pvc-1");
-  const change = async (slot: string, body: object) => {
-    const url = `${stack.simulator.controlUrl}/disks/${slot}`;
-    const answer = await fetch(url, { method: "POST", body: JSON.stringify(body) });
-    assert.ok(answer.ok, await answer.text());
-  };
   const { files } = stack.simulator.model;
   const base = stack.simulator.model.disks.findBySlot(id)!.filePath.split("/").slice(2, -2).join("/");
   if (base !== "") await byHand(stack, `/file add type="directory" name="second/${base}"`);
-  await change("storage-pool", { "fs-label": "replaced" });
-  await change("second", { "fs-label": "storage-pool-fs" });
+  await control(stack.simulator, "PATCH /disks/storage-pool", { "fs-label": "replaced" });
+  await control(stack.simulator, "PATCH /disks/second", { "fs-label": "storage-pool-fs" });
   await create(stack, "pvc-2");
   const isOnSecond = ({ path }: { readonly path: string }) =>
     path.startsWith("second/") && path.includes("pvc-");

@@ -1,12 +1,12 @@
 // Disks of volumes that the router itself uses, as the simulated router shows them. None is published. Where the driver
 // can correct the disk, it does so in the command that turns the export on.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import {
   changesNothing,
   cost,
   create,
-  post,
   publishRequest,
   rejectsWith,
   state,
@@ -23,7 +23,7 @@ async function diskOf(stack: Stack, slot: string) {
 async function edited(stack: Stack, name: string, edit: Edit) {
   const { controller } = stack.clients;
   const volumeId = await create(stack, name);
-  await post(stack, `/disks/${volumeId}`, edit);
+  await control(stack.simulator, `PATCH /disks/${volumeId}`, edit);
   const publish = () => controller.call("ControllerPublishVolume", publishRequest(volumeId));
   const health = async () => {
     const { volumeHealth } = await controller.call("ControllerGetVolumeHealth", { volumeId });
@@ -61,7 +61,7 @@ Deno.test("a volume whose disk the router itself uses is not published, can be u
     const { controller } = stack.clients;
     const held = publishRequest(other);
     await controller.call("ControllerPublishVolume", held);
-    await post(stack, `/disks/${other}`, use);
+    await control(stack.simulator, `PATCH /disks/${other}`, use);
     await changesNothing(stack, async () => {
       await rejectsWith(status.FAILED_PRECONDITION, controller.call("ControllerPublishVolume", held), text);
     });
@@ -88,7 +88,7 @@ Deno.test("a disk that the router might mount is kept from that together with th
   assert.equal(await cost(stack, publish), 1);
   const { "mount-filesystem": mount, "nvme-tcp-export": exported } = await diskOf(stack, volumeId);
   assert.deepEqual([mount, exported, await health()], [false, true, []]);
-  await post(stack, `/disks/${volumeId}`, { "mount-filesystem": true });
+  await control(stack.simulator, `PATCH /disks/${volumeId}`, { "mount-filesystem": true });
   await changesNothing(stack, publish);
   assert.deepEqual(await health(), ["MayBeMounted"]);
 });

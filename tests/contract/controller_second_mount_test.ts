@@ -1,12 +1,12 @@
 // A drive of the pool's Btrfs that the router mounts as well, as it does with each one that is not told otherwise. What
 // needs the label is refused with the remedy, nothing becomes a plain file in silence, and all works again afterwards.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import {
   changesNothing,
   cloneOf,
   create,
-  post,
   publishRequest,
   rejectsWith,
   snapshot,
@@ -18,9 +18,9 @@ const remedy =
   /Cannot use the subvolumes of the pool because .*pool=storage-pool disk=nvme9.* set mount-filesystem=no on nvme9/;
 
 async function addDrive(stack: Stack, filesystemUuid: string): Promise<void> {
-  await post(stack, "/disks/storage-pool", { "fs-uuid": "40437dbc" });
+  await control(stack.simulator, "PATCH /disks/storage-pool", { "fs-uuid": "40437dbc" });
   const drive = { slot: "nvme9", size: 5, "fs-label": "storage-pool-fs", "fs-uuid": filesystemUuid };
-  await post(stack, "/disks", drive);
+  await control(stack.simulator, "POST /disks", drive);
 }
 
 for (const [what, uuid] of [["a drive of the pool", "40437dbc"], ["another file system", "5f0e7a11"]]) {
@@ -39,7 +39,7 @@ for (const [what, uuid] of [["a drive of the pool", "40437dbc"], ["another file 
     });
     await controller.call("ControllerPublishVolume", publishRequest(volumeId));
     await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
-    await post(stack, "/console", { command: "/disk/set nvme9 mount-filesystem=no" });
+    await control(stack.simulator, "POST /console", { command: "/disk/set nvme9 mount-filesystem=no" });
     await snapshot(stack, "snap-new", volumeId);
     await controller.call("DeleteVolume", { volumeId });
   });
@@ -51,7 +51,7 @@ for (const [what, uuid] of [["a drive of the pool", "40437dbc"], ["another file 
       stack,
       () => rejectsWith(status.UNAVAILABLE, create(stack, "pvc-new"), remedy),
     );
-    await post(stack, "/console", { command: "/disk/set nvme9 mount-filesystem=no" });
+    await control(stack.simulator, "POST /console", { command: "/disk/set nvme9 mount-filesystem=no" });
     await create(stack, "pvc-new");
     const images = (await state(stack)).files.map(({ name }) => name).filter((name) => name.endsWith(".img"));
     assert.ok(images.length === 1 && images[0]!.endsWith("/disk.img"), images.join());

@@ -1,6 +1,7 @@
 // Snapshots and clones through gRPC: what they cost, and when they are complete. The rules are tested beside
 // src/controller/snapshots and src/controller/volumes, and routers of every kind by contract/matrix.ts.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import {
   cloneOf,
@@ -8,7 +9,6 @@ import {
   create,
   createRequest,
   gibibyte,
-  post,
   publishRequest,
   rejectsWith,
   snapshot,
@@ -218,7 +218,7 @@ Deno.test("no snapshot and no clone is made while another subvolume has the name
   const source = subvolumes.list().find(({ path }) => path.includes(sourceVolumeId))!.path;
   const name = source.split("/").at(-1);
   const fs = "storage-pool-fs";
-  await post(stack, "/console", {
+  await control(stack.simulator, "POST /console", {
     command: `/disk/btrfs/subvolume/add fs="${fs}" parent="${name}" name="${name}"`,
   });
   const before = subvolumes.list();
@@ -229,7 +229,7 @@ Deno.test("no snapshot and no clone is made while another subvolume has the name
   await rejectsWith(status.UNAVAILABLE, call("CreateSnapshot", snapshot), hint);
   await rejectsWith(status.UNAVAILABLE, call("CreateVolume", clone), hint);
   assert.deepEqual(subvolumes.list(), before);
-  await post(stack, "/console", {
+  await control(stack.simulator, "POST /console", {
     command: `/disk/btrfs/subvolume/remove [find where fs="${fs}" and fullname="${name}"]`,
   });
   await call("CreateSnapshot", snapshot);

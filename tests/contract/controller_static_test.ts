@@ -1,5 +1,6 @@
 // Disks and files that other people made, used as volumes through a static PersistentVolume.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
@@ -8,7 +9,6 @@ import {
   cloneOf,
   cost,
   gibibyte,
-  post,
   publishRequest,
   rejectsWith,
   snapshot,
@@ -114,7 +114,7 @@ Deno.test("a disk that got another slot while a node has it counts as detached o
   await addDisk(stack);
   const { publish, unpublish } = calls(stack);
   await publish();
-  await post(stack, "/disks/data", { slot: "films" });
+  await control(stack.simulator, "PATCH /disks/data", { slot: "films" });
   await changesNothing(stack, async () => {
     await rejectsWith(status.FAILED_PRECONDITION, unpublish(), /still exported.*slot=films/);
     // A disk that somebody makes in the slot is not that one.
@@ -122,10 +122,12 @@ Deno.test("a disk that got another slot while a node has it counts as detached o
     await rejectsWith(status.FAILED_PRECONDITION, unpublish(), /still exported.*slot=films/);
     await unpublish("node-2");
     await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: "never", nodeId: "node-1" });
-    await post(stack, "/console", { command: '/disk remove [find where slot="data"]' });
-    await post(stack, "/console", { command: '/file remove [find where name~"other[.]img"]' });
+    await control(stack.simulator, "POST /console", { command: '/disk remove [find where slot="data"]' });
+    await control(stack.simulator, "POST /console", {
+      command: '/file remove [find where name~"other[.]img"]',
+    });
   });
-  await post(stack, "/disks/films", { slot: "data" });
+  await control(stack.simulator, "PATCH /disks/films", { slot: "data" });
   await unpublish();
   assert.deepEqual((await state(stack)).exports, []);
 });
@@ -151,7 +153,7 @@ const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, Reg
     "a mounted partition",
     async (stack) => {
       await addDisk(stack);
-      await post(stack, "/disks", {
+      await control(stack.simulator, "POST /disks", {
         slot: "data-part1",
         type: "partition",
         parent: "data",
@@ -221,7 +223,11 @@ Deno.test("a copy of an imported disk, or an imported disk that was given anothe
   await addDisk(stack);
   await doImport(stack, "data", "--kind", "ext4");
   const { comment } = (await disk(stack))!;
-  await post(stack, "/files", { name: "/storage-pool/images/two.img", type: "file", size: Number(gibibyte) });
+  await control(stack.simulator, "POST /files", {
+    name: "/storage-pool/images/two.img",
+    type: "file",
+    size: Number(gibibyte),
+  });
   await addDisk(stack, { slot: "copy", comment });
   const { controller } = stack.clients;
   const publish = (id: string) =>

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import {
   cost,
   create,
   gibibyte,
   mount,
-  post,
   publishRequest,
   rejectsWith,
   seedVolumes,
@@ -135,7 +135,7 @@ Deno.test("the longest folder, node id and NQN prefix keep every call within its
   await within(2, "CreateVolume", async () => id = await create(stack, "x".repeat(128)));
   const publish = () => controller.call("ControllerPublishVolume", publishRequest(id, nodeId));
   await within(2, "Publish", publish);
-  await post(stack, `/disks/${id}`, { "nvme-tcp-export": false });
+  await control(stack.simulator, `PATCH /disks/${id}`, { "nvme-tcp-export": false });
   await within(2, "Publish, re-asserted", publish);
   const expand = { volumeId: id, capacityRange: { requiredBytes: String(2n * gibibyte) } };
   await within(2, "Expand", () => controller.call("ControllerExpandVolume", expand));
@@ -148,7 +148,13 @@ Deno.test("a publish that was given up does not undo a later unpublish", async (
   await using stack = await startStack();
   const { controller } = stack.clients;
   const id = await create(stack, "pvc-late");
-  await post(stack, "/faults", { match: "/disk set", nth: 1, times: 1, action: "delay", value: 600 });
+  await control(stack.simulator, "POST /faults", {
+    match: "/disk set",
+    nth: 1,
+    times: 1,
+    action: "delay",
+    value: 600,
+  });
   await rejectsWith(
     status.DEADLINE_EXCEEDED,
     controller.call("ControllerPublishVolume", publishRequest(id), 200),

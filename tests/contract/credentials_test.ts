@@ -1,19 +1,14 @@
 // Keys, passwords and host keys that are replaced while the controller runs, against the simulator's SSH server.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { rejectsWith } from "../support/controller_calls.ts";
 import { routerPassword, type Stack, startStack } from "../support/stack.ts";
 import { makeSshKeys } from "../fakes/ssh_keys.ts";
 
-async function ask(stack: Stack, path: string, method: string, body: unknown): Promise<unknown> {
-  const response = await fetch(stack.simulator.controlUrl + path, { method, body: JSON.stringify(body) });
-  assert.ok(response.ok, String(response.status));
-  return await response.json();
-}
-
 /** Cuts the connection at the next command, before the command has an effect. */
 async function dropConnection(stack: Stack): Promise<void> {
-  await ask(stack, "/faults", "POST", { action: "drop-before", times: 1 });
+  await control(stack.simulator, "POST /faults", { action: "drop-before", times: 1 });
 }
 
 function list({ clients }: Stack): Promise<unknown> {
@@ -36,7 +31,7 @@ async function listSoon(stack: Stack): Promise<void> {
 Deno.test("another password is used for the next connection, without a restart; the open one goes on", async () => {
   await using stack = await startStack();
   await list(stack);
-  await ask(stack, "/users/rds-csi", "PATCH", { password: "another" });
+  await control(stack.simulator, "PATCH /users/rds-csi", { password: "another" });
   await list(stack);
   await dropConnection(stack);
   await rejectsWith(status.UNAVAILABLE, list(stack), /refused the login/);
@@ -55,7 +50,7 @@ Deno.test("a key that is exchanged on the router and in its file is used without
       flags: ["--rds-key", keyFile, "--rds-password-file="],
     });
     await list(stack);
-    await ask(stack, "/users/rds-csi", "PATCH", { authorizedKey: second.public });
+    await control(stack.simulator, "PATCH /users/rds-csi", { authorizedKey: second.public });
     await Deno.writeTextFile(keyFile, second.private);
     await dropConnection(stack);
     await listSoon(stack);
@@ -90,7 +85,7 @@ Deno.test("a host key that is exchanged on the router and in its file is believe
     await Deno.writeTextFile(hostKeys, known);
     await using stack = await startStack({ flags: ["--rds-host-key", hostKeys] });
     await list(stack);
-    const { hostKey } = await ask(stack, "/host-key", "POST", {}) as { hostKey: string };
+    const { hostKey } = await control(stack.simulator, "POST /host-key", {}) as { hostKey: string };
     await dropConnection(stack);
     await rejectsWith(status.UNAVAILABLE, list(stack), /host key is not the pinned one/);
     await Deno.writeTextFile(hostKeys, hostKey);

@@ -1,5 +1,6 @@
 // `rds-csi describe` follows a claim through the cluster to a simulated router.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { commands, runCommand } from "../../src/cli/commands.ts";
 import { attachmentsPath, volumesPath } from "../../src/kubernetes/objects.ts";
 import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
@@ -65,9 +66,7 @@ Deno.test("describe follows a claim to its volume on the router, and says in a s
     "by its PersistentVolume",
   );
   await assert.rejects(describe(cluster, "pv/other"), refusal("not-found", /Cannot follow pv\/other/));
-  const disk = `${stack.simulator.controlUrl}/disks/${volumeId}`;
-  const edit = { method: "PATCH", body: JSON.stringify({ "nvme-tcp-export": false }) };
-  await (await fetch(disk, edit)).body?.cancel();
+  await control(stack.simulator, `PATCH /disks/${volumeId}`, { "nvme-tcp-export": false });
   const hangs = await describe(cluster);
   assert.equal(hangs.code, 1);
   const found = hangs.lines.find((line) => /^problem +router/.test(line))!;
@@ -77,8 +76,7 @@ Deno.test("describe follows a claim to its volume on the router, and says in a s
     /^describe: it hangs at the router; once that is mended, it goes on by itself; only a pod that ran before and has errors now has to be deleted: kubectl -n apps delete pod POD/,
   );
   assert.ok(!last.includes(found.split("router")[1]!.trim()), "it says nothing twice");
-  await (await fetch(disk, { method: "PATCH", body: JSON.stringify({ comment: "{rds1 c=1}" }) })).body
-    ?.cancel();
+  await control(stack.simulator, `PATCH /disks/${volumeId}`, { comment: "{rds1 c=1}" });
   const damaged = (await describe(cluster)).lines.join("\n");
   assert.match(
     damaged,

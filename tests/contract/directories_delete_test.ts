@@ -1,7 +1,8 @@
 // What becomes of deleted directories, over SSH against simulated routers that remove non-empty directories, or do not.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
-import { post, rejectsWith } from "../support/controller_calls.ts";
+import { rejectsWith } from "../support/controller_calls.ts";
 import {
   createDirectory,
   filesBelow,
@@ -156,7 +157,7 @@ Deno.test("after a boot nothing is made or deleted on a share until the router h
   const { controller } = stack.clients;
   const { handle, path } = await createDirectory(stack, name);
   fill(stack, path);
-  await post(stack, "/reboot", { downMs: 1 });
+  await control(stack.simulator, "POST /reboot", { downMs: 1 });
   await eventually(() => disks.findBySlot("share")?.pool?.mounted === true && system.uptimeMs < 60_000);
   const before = filesBelow(stack, "/share/");
   const late = /booted only/;

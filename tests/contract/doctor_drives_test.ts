@@ -26,11 +26,11 @@ const [first, second] = [1, 2].map((number) => `nvme${number} \\(${model}, seria
 drivesTest(
   "doctor names a failed, a read-only and a worn drive by slot, model and serial number",
   async (scene) => {
-    await scene.control("PATCH", "/disks/nvme1", {
+    await scene.control("PATCH /disks/nvme1", {
       "raid-member-failed": true,
       "critical-warning": ["read-only"],
     });
-    await scene.control("PATCH", "/disks/nvme2", { "percentage-used": 101 });
+    await scene.control("PATCH /disks/nvme2", { "percentage-used": 101 });
   },
   [
     new RegExp(
@@ -43,15 +43,15 @@ drivesTest(
 
 drivesTest(
   "doctor finds a lost device of a Btrfs pool",
-  (scene) => scene.control("PATCH", "/filesystems/storage-pool-fs", { devs: ["storage-pool", "missing"] }),
+  (scene) => scene.control("PATCH /filesystems/storage-pool-fs", { devs: ["storage-pool", "missing"] }),
   [/^problem .* Btrfs .*storage-pool-fs.* is missing: \/disk\/btrfs\/filesystem\/print detail$/],
 );
 
 drivesTest(
   "doctor names a drive although the answer about Btrfs is lost",
   async (scene) => {
-    await scene.control("PATCH", "/disks/nvme2", { "percentage-used": 101 });
-    await scene.control("POST", "/faults", {
+    await scene.control("PATCH /disks/nvme2", { "percentage-used": 101 });
+    await scene.control("POST /faults", {
       action: "drop-after",
       match: "btrfs/filesystem",
       times: "always",
@@ -75,7 +75,7 @@ for (
 ) {
   drivesTest(
     `doctor finds no fault in what a router does not report of its drives: ${hardwareNames}`,
-    (scene) => scene.control("PATCH", "/disks/nvme1", { "percentage-used": 101 }),
+    (scene) => scene.control("PATCH /disks/nvme1", { "percentage-used": 101 }),
     [said],
     { behaviours: { hardwareNames } },
   );

@@ -1,6 +1,7 @@
 // A probe finds out, in two runs, how a reboot of the router affects an export. The disk that stays between the runs is
 // named and is removed, however the runs end. Over real SSH.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { isDeepStrictEqual } from "node:util";
 import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
 import type { Behaviours } from "../../src/simulator/behaviours.ts";
@@ -21,10 +22,7 @@ function rebootTest(
 }
 
 async function reboot({ router }: Bench, disksLateMs = 0): Promise<void> {
-  const body = JSON.stringify({ downMs: 2000, disksLateMs });
-  const response = await fetch(`${router.controlUrl}/reboot`, { method: "POST", body });
-  await response.body?.cancel();
-  assert.ok(response.ok);
+  await control(router, "POST /reboot", { downMs: 2000, disksLateMs });
   await router.model.clock.sleep(4000);
 }
 

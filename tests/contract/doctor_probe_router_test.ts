@@ -1,6 +1,7 @@
 // What `rds-csi doctor --probe` reports about routers of every kind, with hosts that can and cannot reach them, with
 // unsuitable folders, and beside objects of others. Over real SSH.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import type { HostLink, HostName } from "../../src/doctor/probe/question.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { FakeHostSide } from "../fakes/host_side.ts";
@@ -189,12 +190,8 @@ probeTest(
   "the probe writes nothing where the router has another disk of that name",
   async ({ router, probe }) => {
     const host = new OtherDisk(router.model, {});
-    const body = JSON.stringify({
-      slot: "pvc-1",
-      "file-path": `${folder}/pvc-1.img`,
-      "file-size": "1048576",
-    });
-    await (await fetch(`${router.controlUrl}/disks`, { method: "POST", body })).body?.cancel();
+    const disk = { slot: "pvc-1", "file-path": `${folder}/pvc-1.img`, "file-size": "1048576" };
+    await control(router, "POST /disks", disk);
     for (const suffix of ["shared", "tail"]) {
       const same = `[/disk get [find where file-path~"-${suffix}.img"] nvme-tcp-server-nqn]`;
       router.faults.arm({
@@ -250,18 +247,14 @@ for (const [what, basePath, wording] of noGood) {
 }
 
 probeTest("the probe refuses a folder on a pool that is not mounted", async ({ router, probe }) => {
-  const url = `${router.controlUrl}/disks/storage-pool`;
-  await (await fetch(url, { method: "PATCH", body: JSON.stringify({ mounted: false }) })).body?.cancel();
+  await control(router, "PATCH /disks/storage-pool", { mounted: false });
   await rejectsWith(probe(), /on no mounted pool/);
 });
 
 probeTest("the probe spares objects that only look like its own", async ({ router, probe, state }) => {
   const { files } = router.model;
-  const disk = async (slot: string, path: string) => {
-    const body = JSON.stringify({ slot, "file-path": path, "file-size": "1048576" });
-    const response = await fetch(`${router.controlUrl}/disks`, { method: "POST", body });
-    assert.ok(response.ok, await response.text());
-  };
+  const disk = (slot: string, path: string) =>
+    control(router, "POST /disks", { slot, "file-path": path, "file-size": "1048576" });
   await disk("rds-csi-probe-01234567-0", "/storage-pool/elsewhere/rds-csi-probe-01234567-value.img");
   await disk("rds-csi-probe-abcdefgh-0", `${folder}/rds-csi-probe-abcdefgh-value.img`);
   await disk("rds-csi-probe-0123456789", `${folder}/rds-csi-probe-0123456789.img`);

@@ -1,5 +1,6 @@
 // What `rds-csi doctor` finds on routers with one fault each, over real SSH. It changes nothing on any of them.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { createServer } from "node:net";
 import { examine } from "../../src/cli/doctor/doctor.ts";
 import { type DoctorOptions, readDoctorOptions } from "../../src/cli/doctor/options.ts";
@@ -28,7 +29,6 @@ interface Practice {
   readonly router: Simulator;
   /** Runs the doctor; a value of undefined leaves a flag out. */
   examine(flags?: Readonly<Record<string, string | undefined>>): Promise<Examined>;
-  control(method: string, path: string, body: unknown): Promise<void>;
 }
 
 interface Examined {
@@ -46,11 +46,7 @@ async function withPractice(
     users: [{ name: "rds-csi", password }, { name: "reader", password, mayWrite: false }],
     ...options,
   });
-  const control = async (method: string, path: string, body: unknown) => {
-    const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
-    assert.ok(response.ok, await response.text());
-  };
-  for (const command of closedPorts) await control("POST", "/console", { command });
+  for (const command of closedPorts) await control(router, "POST /console", { command });
   await test({
     router,
     examine: async (flags = {}) => {
@@ -60,12 +56,11 @@ async function withPractice(
       assert.deepEqual(router.violations.list(), []);
       return { code, findings: JSON.parse(out) };
     },
-    control,
   });
 }
 
 async function stateOf(router: Simulator): Promise<unknown> {
-  const { disks, files, subvolumes, exports } = await (await fetch(`${router.controlUrl}/state`)).json();
+  const { disks, files, subvolumes, exports } = await control<Record<string, unknown>>(router, "GET /state");
   return { disks, files, subvolumes, exports };
 }
 
@@ -179,7 +174,7 @@ practiceTest(
   "doctor warns of a data port and SSH that the firewall leaves open, though this machine reaches them",
   async (practice) => {
     const removal = "/ip/firewall/filter/remove [find where action=drop]";
-    await practice.control("POST", "/console", { command: removal });
+    await control(practice.router, "POST /console", { command: removal });
     const { code, findings } = await practice.examine();
     assert.equal(code, 0);
     const firewall = findings.filter(({ check }) => check === "firewall");
@@ -195,11 +190,11 @@ practiceTest(
 
 practiceTest("doctor looks at IPv6 only while it is on", async (practice) => {
   const open = "/ipv6/firewall/filter/remove [find where action=drop]";
-  await practice.control("POST", "/console", { command: open });
+  await control(practice.router, "POST /console", { command: open });
   const firewall = async () =>
     (await practice.examine()).findings.filter(({ check }) => check === "firewall");
   assert.deepEqual((await firewall()).map(({ state }) => state), ["warning", "warning"]);
-  await practice.control("POST", "/console", { command: "/ipv6/settings/set disable-ipv6=yes" });
+  await control(practice.router, "POST /console", { command: "/ipv6/settings/set disable-ipv6=yes" });
   const off = await firewall();
   assert.deepEqual(off.map(({ state }) => state), ["ok", "ok"]);
   for (const { found } of off) assert.match(found, /over IPv6 nothing, because it is off$/);
@@ -301,16 +296,16 @@ for (const [what, flags, check, state, text, options] of wrong) {
 
 practiceTest("doctor finds a volume that has the label of a pool", async (practice) => {
   const disk = { slot: "pvc-x", "file-path": "/storage-pool/x.img", size: 5, "fs-label": "storage-pool-fs" };
-  await practice.control("POST", "/disks", disk);
+  await control(practice.router, "POST /disks", disk);
   const { state, found, fix } = complaintOf(await practice.examine(), "pool");
   assert.match(found, /^pvc-x holds a file system with the label storage-pool-fs/);
   assert.deepEqual([state, fix], ["problem", '/disk/print detail where fs-label="storage-pool-fs"']);
 });
 
 practiceTest("doctor finds a degraded pool, and one that is not mounted", async (practice) => {
-  await practice.control("PATCH", "/disks/storage-pool", { state: "degraded" });
+  await control(practice.router, "PATCH /disks/storage-pool", { state: "degraded" });
   assert.match(complaintOf(await practice.examine(), "pool").found, /degraded/);
-  await practice.control("PATCH", "/disks/storage-pool", { state: "clean", mounted: false });
+  await control(practice.router, "PATCH /disks/storage-pool", { state: "clean", mounted: false });
   const { findings } = await practice.examine();
   const text = findings.filter(({ state }) => state !== "ok").map(({ check, found }) => `${check}: ${found}`);
   assert.match(text.join("\n"), /pool: storage-pool .* is not mounted\npool: no pool is mounted/);
@@ -319,11 +314,11 @@ practiceTest("doctor finds a degraded pool, and one that is not mounted", async 
 
 /** Adds an array below the pool, and a drive that shares a Btrfs with it. */
 async function addParts(practice: Practice, state: string): Promise<void> {
-  await practice.control("PATCH", "/disks/storage-pool", { "fs-uuid": "40437dbc" });
+  await control(practice.router, "PATCH /disks/storage-pool", { "fs-uuid": "40437dbc" });
   const mirror = { slot: "storage-pool-m0", type: "raid", size: 5, "raid-master": "storage-pool", state };
-  await practice.control("POST", "/disks", mirror);
+  await control(practice.router, "POST /disks", mirror);
   const drive = { slot: "nvme9", size: 5, "fs-uuid": "40437dbc", "mount-filesystem": false, mounted: false };
-  await practice.control("POST", "/disks", drive);
+  await control(practice.router, "POST /disks", drive);
 }
 
 practiceTest(
@@ -337,7 +332,7 @@ practiceTest(
 
 practiceTest("doctor notes an array that checks itself", async (practice) => {
   await addParts(practice, "clean, sync:repair, resync = 3%");
-  await practice.control("PATCH", "/disks/storage-pool", { state: "clean, sync:repair, resync = 3%" });
+  await control(practice.router, "PATCH /disks/storage-pool", { state: "clean, sync:repair, resync = 3%" });
   const { code, findings } = await practice.examine();
   assert.equal(code, 0);
   assert.match(findings.find(({ check }) => check === "pool")!.found, /clean, sync:repair, resync = 3%/);
@@ -382,9 +377,7 @@ practiceTest("doctor names the policy that the user's group lacks", async ({ rou
       `/user/add name=viewer group=viewers password="${password}"`,
     ]
   ) {
-    const body = JSON.stringify({ command });
-    const response = await fetch(`${router.controlUrl}/console`, { method: "POST", body });
-    assert.ok(response.ok, await response.text());
+    await control(router, "POST /console", { command });
   }
   const finding = complaintOf(await examine({ "rds-user": "viewer" }), "policy");
   assert.match(finding.found, /^viewer may read but not write: .*; its group viewers lacks write$/);
@@ -399,7 +392,7 @@ practiceTest("doctor tells own disks from damaged and foreign ones", async (prac
   ];
   for (const { id, comment } of disks) {
     const file = { "file-path": `/storage-pool/metal-csi/${id}.img`, "file-size": "1048576" };
-    await practice.control("POST", "/disks", { slot: id, ...file, comment });
+    await control(practice.router, "POST /disks", { slot: id, ...file, comment });
   }
   const examined = await practice.examine();
   assert.match(complaintOf(examined, "disks").found, /^1 with a damaged record.*: pvc-damaged$/);
@@ -423,7 +416,7 @@ practiceTest(
     const port = String(address.port);
     const disk = { slot: "pvc-x", "file-path": "/storage-pool/x.img", size: 5, "nvme-tcp-export": true };
     try {
-      await practice.control("POST", "/disks", { ...disk, "nvme-tcp-server-port": port });
+      await control(practice.router, "POST /disks", { ...disk, "nvme-tcp-server-port": port });
       const { findings } = await practice.examine({ "nvme-port": port });
       assert.match(findings.at(-1)!.found, /answers; exported there: 1/);
     } finally {

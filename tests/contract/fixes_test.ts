@@ -221,13 +221,13 @@ const trials: Readonly<Record<string, Trial>> = {
     mended: async ({ complaint }) => assert.equal(await complaint("login"), undefined),
   },
   packageDisabled: {
-    spoil: (scene) => scene.control("PUT", "/package", { state: "disabled" }),
+    spoil: (scene) => scene.control("PUT /package", { state: "disabled" }),
     find: complaintOf("package"),
     entry: () => routerFixes.packageDisabled("rose-storage"),
     changes: [/^- system\/package .*"disabled":true/, /^\+ system\/package .*"disabled":false/],
   },
   packageMissing: {
-    spoil: (scene) => scene.control("PUT", "/package", { state: "missing" }),
+    spoil: (scene) => scene.control("PUT /package", { state: "missing" }),
     find: complaintOf("package"),
     entry: () => routerFixes.packageMissing("rose-storage"),
     prepare: (scene) => upload(scene, "rose-storage-7.24-arm64.npk", "a package"),
@@ -246,7 +246,7 @@ const trials: Readonly<Record<string, Trial>> = {
     changes: [],
   },
   poolLook: {
-    spoil: (scene) => scene.control("PATCH", "/disks/storage-pool", { state: "degraded" }),
+    spoil: (scene) => scene.control("PATCH /disks/storage-pool", { state: "degraded" }),
     find: complaintOf("pool"),
     entry: () => routerFixes.poolLook("storage-pool"),
     looks: true,
@@ -255,7 +255,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   btrfsLook: {
     spoil: (scene) =>
-      scene.control("PATCH", "/filesystems/storage-pool-fs", { devs: ["storage-pool", "missing"] }),
+      scene.control("PATCH /filesystems/storage-pool-fs", { devs: ["storage-pool", "missing"] }),
     find: complaintOf("drives"),
     entry: () => routerFixes.btrfsLook(),
     looks: true,
@@ -264,7 +264,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   labelLook: {
     spoil: (scene) =>
-      scene.control("POST", "/disks", {
+      scene.control("POST /disks", {
         slot: "pvc-x",
         "file-path": "/storage-pool/x.img",
         size: 5,
@@ -278,9 +278,9 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   poolTwice: {
     spoil: async (scene) => {
-      await scene.control("PATCH", "/disks/storage-pool", { "fs-uuid": "40437dbc" });
+      await scene.control("PATCH /disks/storage-pool", { "fs-uuid": "40437dbc" });
       const drive = { slot: "nvme9", size: 5, "fs-uuid": "40437dbc", "fs-label": "storage-pool-fs" };
-      await scene.control("POST", "/disks", drive);
+      await scene.control("POST /disks", drive);
     },
     find: complaintOf("pool"),
     entry: () => routerFixes.poolTwice("nvme9", "nvme9"),
@@ -288,7 +288,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   poolUnmounted: {
     options: { pools: [{ name: "storage-pool" }, { name: "other" }] },
-    spoil: (scene) => scene.control("PATCH", "/disks/other", { mounted: false }),
+    spoil: (scene) => scene.control("PATCH /disks/other", { mounted: false }),
     find: complaintOf("pool"),
     entry: () => routerFixes.poolUnmounted("other"),
     changes: [/^- disk .*"slot":"other"/, /^\+ disk .*"mounted":true.*"slot":"other"/, /^\+ file .*"other"/],
@@ -325,7 +325,7 @@ const trials: Readonly<Record<string, Trial>> = {
         "file-path": "/storage-pool/metal-csi/pvc-damaged.img",
         "file-size": "1048576",
       };
-      await scene.control("POST", "/disks", { ...disk, comment: "{rds1 c=1}" });
+      await scene.control("POST /disks", { ...disk, comment: "{rds1 c=1}" });
     },
     find: complaintOf("disks"),
     entry: () => routerFixes.recordDamaged("pvc-damaged"),
@@ -338,7 +338,7 @@ const trials: Readonly<Record<string, Trial>> = {
       const { comment } = aDisk(aRecord(), { id: "pvc-listed" });
       const port = { "nvme-tcp-server-port": "4420" };
       const hosts = { "nvme-tcp-server-allow-host-name": "nqn.2014-08.org.example:host" };
-      await scene.control("POST", "/disks", { ...disk, ...port, ...hosts, comment });
+      await scene.control("POST /disks", { ...disk, ...port, ...hosts, comment });
     },
     find: complaintOf("disks"),
     entry: () => routerFixes.hostList("pvc-listed"),
@@ -370,12 +370,12 @@ function withKey({ folder }: Scene, name = "key"): Flags {
 }
 
 async function upload(scene: Scene, name: string, contents: string): Promise<void> {
-  await scene.control("POST", "/files", { name, type: "file", contents });
+  await scene.control("POST /files", { name, type: "file", contents });
 }
 
 async function exportOne(scene: Scene, port = "4420"): Promise<void> {
   const disk = { slot: "pvc-x", "file-path": "/storage-pool/x.img", size: 5, "nvme-tcp-export": true };
-  await scene.control("POST", "/disks", { ...disk, "nvme-tcp-server-port": port });
+  await scene.control("POST /disks", { ...disk, "nvme-tcp-server-port": port });
 }
 
 async function keyShown({ router }: Scene, printed: string): Promise<void> {

@@ -1,6 +1,7 @@
 // The health of the router's arrays and drives: read by the controller's loop over SSH, and shown by its metrics, its status
 // page and the health of volumes without another command.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
 import { startClusterStack } from "../support/cluster_stack.ts";
@@ -32,10 +33,6 @@ async function withScene(options: StackOptions, test: (scene: Scene) => Promise<
   const metrics = async (name: string) =>
     (await (await fetch(`${metricsUrl}/metrics`)).text()).split("\n").filter((line) => line.startsWith(name));
   const time = async () => (await metrics("rds_csi_hardware_timestamp_seconds")).join();
-  const ask = async (method: string, path: string, body: unknown) => {
-    const response = await fetch(stack.simulator.controlUrl + path, { method, body: JSON.stringify(body) });
-    assert.ok(response.ok, await response.text());
-  };
   await test({
     stack,
     turn,
@@ -44,8 +41,8 @@ async function withScene(options: StackOptions, test: (scene: Scene) => Promise<
       await turn();
       await eventually(async () => await time() !== before);
     },
-    patch: (path, body) => ask("PATCH", path, body),
-    strike: (fault) => ask("POST", "/faults", fault),
+    patch: async (path, body) => void await control(stack.simulator, `PATCH ${path}`, body),
+    strike: async (fault) => void await control(stack.simulator, "POST /faults", fault),
     metrics,
     page: async () =>
       (await (await fetch(metricsUrl!)).text()).replace(/<style>.*<\/style>/s, "").replace(/<[^>]*>/g, " ")
@@ -266,8 +263,7 @@ Deno.test("a router that does not answer the reading serves all calls meanwhile"
   };
   await using stack = await startStack({ clock: timers, flags: ["--audit-interval", "0s"] });
   const fault = { action: "hang", match: "percentage-used", times: "always" };
-  const asked = { method: "POST", body: JSON.stringify(fault) };
-  await (await fetch(`${stack.simulator.controlUrl}/faults`, asked)).body?.cancel();
+  await control(stack.simulator, "POST /faults", fault);
   await create(stack, "pvc-1");
   await turn();
   const warned = () => stack.log.some((line) => line.includes("cannot read the health of drives"));
@@ -298,8 +294,7 @@ Deno.test("only the controller that leads reads drives, and a fault is an event 
   for (const id of [used, idle]) api.put(volumesPath, aPersistentVolume(id));
   await stack.clients.controller.call("ControllerPublishVolume", publishRequest(used, "worker-1"));
   api.put("/apis/storage.k8s.io/v1/volumeattachments", aVolumeAttachment(used, "worker-1"));
-  const edit = { method: "PATCH", body: JSON.stringify({ "raid-member-failed": true }) };
-  await (await fetch(`${stack.simulator.controlUrl}/disks/nvme1`, edit)).body?.cancel();
+  await control(stack.simulator, "PATCH /disks/nvme1", { "raid-member-failed": true });
   const problemsAt = async (url: string | undefined) =>
     (await linesAt(url)).filter((line) => line.startsWith("rds_csi_hardware_problems{")).length;
   const told = () =>

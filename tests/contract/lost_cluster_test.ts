@@ -1,6 +1,7 @@
 // Forty volumes of a cluster that is gone get their claims back from the router alone, by the commands of the page of
 // disasters.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { parseAllDocuments } from "yaml";
 import { adoptCommand } from "../../src/cli/adopt/adopt.ts";
 import { readOneBackend, systemFiles } from "../../src/cli/config/backends.ts";
@@ -71,9 +72,8 @@ function commandOfPage(mark: string): readonly string[] {
 }
 
 async function typed(stack: Stack, command: string): Promise<string> {
-  const body = JSON.stringify({ command });
-  const answer = await fetch(`${stack.simulator.controlUrl}/console`, { method: "POST", body });
-  const { output, refusal } = await answer.json() as { output: string; refusal: string | null };
+  const answer = await control(stack.simulator, "POST /console", { command });
+  const { output, refusal } = answer as { output: string; refusal: string | null };
   assert.equal(refusal, null);
   return output;
 }

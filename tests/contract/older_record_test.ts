@@ -1,6 +1,7 @@
 // A record that is older than what nodes were given: a router that lost its last seconds, or a comment out of an earlier
 // export of its configuration. Its holders were shut out since.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { routerFixes } from "../../src/doctor/router/fixes.ts";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
@@ -8,7 +9,7 @@ import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
 import { clusterRules, namespaceRules } from "../support/access_rules.ts";
 import { startClusterStack } from "../support/cluster_stack.ts";
 import { blocksOf, readPage } from "../docs/pages.ts";
-import { create, post, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
+import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -37,14 +38,16 @@ async function movedSince(stack: Stack) {
 
 /** Damages the record, and does what the doctor says, with the comment of the configuration's last export. */
 async function putCommentBack(stack: Stack, id: string, comment: string): Promise<void> {
-  await post(stack, `/disks/${id}`, { comment: comment.slice(0, 20) });
+  await control(stack.simulator, `PATCH /disks/${id}`, { comment: comment.slice(0, 20) });
   await rejectsWith(
     status.FAILED_PRECONDITION,
     stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-2" }),
     /damaged/,
   );
   const [command] = routerFixes.recordDamaged(id).commands;
-  await post(stack, "/console", { command: command!.replace('"…"', JSON.stringify(comment)) });
+  await control(stack.simulator, "POST /console", {
+    command: command!.replace('"…"', JSON.stringify(comment)),
+  });
   assert.equal((await diskOf(stack, id))["comment"], comment);
 }
 
@@ -78,7 +81,7 @@ Deno.test("an unpublish keeps what only the leaving attachment knows: a node get
   api.put(attachments, aVolumeAttachment(id, "node-2", { publishContext, deleting: true }));
   // The router has lost its last seconds, and the pod on node-2 is deleted before the next round looks at the volume.
   const { comment, "nvme-tcp-server-nqn": nqn } = exported;
-  await post(stack, `/disks/${id}`, { comment, "nvme-tcp-server-nqn": nqn });
+  await control(stack.simulator, `PATCH /disks/${id}`, { comment, "nvme-tcp-server-nqn": nqn });
   await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-2" });
   assert.equal((await diskOf(stack, id))["nvme-tcp-export"], false);
   api.delete(attachments, `csi-${id}-node-2`);
@@ -90,8 +93,8 @@ Deno.test("an unpublish keeps what only the leaving attachment knows: a node get
 /** The router boots, and has lost what happened to the disk since it was as given. */
 async function powerCut(stack: Stack, id: string, before: Readonly<Record<string, unknown>>): Promise<void> {
   const { comment, "nvme-tcp-server-nqn": nqn } = before;
-  await post(stack, `/disks/${id}`, { comment, "nvme-tcp-server-nqn": nqn });
-  await post(stack, "/reboot", { downMs: 1 });
+  await control(stack.simulator, `PATCH /disks/${id}`, { comment, "nvme-tcp-server-nqn": nqn });
+  await control(stack.simulator, "POST /reboot", { downMs: 1 });
   await eventually(async () => await diskOf(stack, id) !== undefined);
 }
 
@@ -141,8 +144,13 @@ Deno.test("docs/guides/disaster.md turns off the exports of this driver's volume
   const [held, idle] = [await create(stack, "pvc-a"), await create(stack, "pvc-b")];
   await controller.call("ControllerPublishVolume", publishRequest(held));
   const size = 1 << 30;
-  await post(stack, "/disks", { slot: "media", type: "file", size, "file-path": "storage-pool/media.img" });
-  await post(stack, "/disks/media", { "nvme-tcp-export": true });
+  await control(stack.simulator, "POST /disks", {
+    slot: "media",
+    type: "file",
+    size,
+    "file-path": "storage-pool/media.img",
+  });
+  await control(stack.simulator, "PATCH /disks/media", { "nvme-tcp-export": true });
   const exported = async () => {
     const disks = await Promise.all([held, idle, "media"].map((slot) => diskOf(stack, slot)));
     return disks.map((disk) => disk["nvme-tcp-export"]);
@@ -152,7 +160,7 @@ Deno.test("docs/guides/disaster.md turns off the exports of this driver's volume
     text.includes("/disk/set [find where comment")
   )!;
   const { comment } = await diskOf(stack, held);
-  await post(stack, "/console", { command: command.trim() });
+  await control(stack.simulator, "POST /console", { command: command.trim() });
   assert.deepEqual(await exported(), [false, false, true]);
   assert.equal((await diskOf(stack, held))["comment"], comment);
 });

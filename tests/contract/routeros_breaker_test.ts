@@ -1,21 +1,14 @@
 // How the RouterOS adapter treats a router that cannot be reached for a while: calls fail at once with the reason, none
 // pile up, and the adapter notices when the router is back.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { addOne, type Bench, contractTest, filePrefix, slot, truth } from "./_routeros_bench.ts";
+import { addOne, contractTest, filePrefix, slot, truth } from "./_routeros_bench.ts";
 import { makeSshKeys } from "../fakes/ssh_keys.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 
 const nextTry = /in a row|failed once/;
-
-async function reboot({ router }: Bench, downMs: number): Promise<void> {
-  const response = await fetch(`${router.controlUrl}/reboot`, {
-    method: "POST",
-    body: JSON.stringify({ downMs }),
-  });
-  await response.body?.cancel();
-}
 
 async function timed(run: () => Promise<unknown>): Promise<number> {
   const startedMs = systemClock.monotonicMs();
@@ -28,7 +21,7 @@ contractTest(
   async (bench) => {
     const { store, call, router, cost } = bench;
     await addOne(bench);
-    await reboot(bench, 2500);
+    await control(bench.router, "POST /reboot", { downMs: 2500 });
     await rejectsWith(
       store.view(slot, filePrefix, call()),
       "unavailable",
@@ -68,7 +61,7 @@ contractTest(
     router.faults.arm({ match: "/disk set", nth: 1, times: 1, action: "hang", value: "after" });
     const changing = store.change(slot, comment, { comment: "changed" }, call(15_000));
     await systemClock.sleep(50);
-    await reboot(bench, 2000);
+    await control(bench.router, "POST /reboot", { downMs: 2000 });
     await systemClock.sleep(1200);
     await rejectsWith(store.view("pvc-other", filePrefix, call()), "unavailable", nextTry);
     assert.deepEqual((await changing).after.volume, truth(router, slot));

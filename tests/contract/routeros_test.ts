@@ -1,6 +1,7 @@
 // The RouterOS adapter against the simulator's real SSH server: how few commands it needs, and what it does where
 // several must follow each other. What every kind of router is asked is in matrix/.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { neverUsedMark } from "../../src/volume/model/layout.ts";
 import { typeTo } from "../support/simulated_router.ts";
 import {
@@ -180,14 +181,8 @@ contractTest(
     await addInner(bench);
     const tenant = "pvc-1111000011110000111100001111";
     await addOne(bench, tenant);
-    const write = async (text: string) => {
-      const written = await fetch(`${router.controlUrl}/disks/${tenant}`, {
-        method: "PATCH",
-        body: JSON.stringify({ "fs-label": text, "pool-fs": "btrfs" }),
-      });
-      await written.body?.cancel();
-      assert.equal(written.status, 200);
-    };
+    const write = (text: string) =>
+      control(router, `PATCH /disks/${tenant}`, { "fs-label": text, "pool-fs": "btrfs" });
     await write(label);
     cost();
     const view = await store.createView(wanted(restored), call());

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { join } from "node:path";
 import { readServeConfig } from "../../src/cli/config/config.ts";
 import { connectSubsystem } from "../../src/nvme/host_connection.ts";
@@ -197,14 +198,13 @@ chartTest(
       await host.ended;
     }
     await clients.controller.call("DeleteVolume", { volumeId });
-    assert.deepEqual(await (await fetch(`${controlUrl}/violations`)).json(), []);
+    assert.deepEqual(await control({ controlUrl }, "GET /violations"), []);
     // The request that the guide sends to the control port.
-    const { pools } = await (await fetch(`${controlUrl}/state`)).json() as {
+    const { pools } = await control<{
       readonly pools: readonly { readonly slot: string; readonly size: number }[];
-    };
+    }>({ controlUrl }, "GET /state");
     assert.deepEqual(pools.map(({ slot, size }) => [slot, size]), [["storage-pool", 20 * 2 ** 30]]);
-    const reboot = await fetch(`${controlUrl}/reboot`, { method: "POST", body: '{"downMs": 1}' });
-    assert.equal(reboot.ok, true, await reboot.text());
+    await control({ controlUrl }, "POST /reboot", { downMs: 1 });
     assert.deepEqual(await router.stop(), []);
   },
 );

@@ -1,5 +1,5 @@
 // The calls that change a volume migrated from the legacy Go driver.
-import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { aClusterVolume, anAttachment } from "../fakes/cluster_view.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
@@ -27,8 +27,8 @@ async function migrate(scene: Scene, node: string | undefined): Promise<string> 
   };
   const claim = claimOf(aClusterVolume(id), node === undefined ? [] : [anAttachment(id, node)], 0);
   const comment = migratedComment(stored, claim, clusterHash(clusterId), new SeededRandom(1));
-  await post(scene, "/files", { name: imagePath, type: "file", size: Number(gibibyte) });
-  await post(scene, "/disks", {
+  await control(scene.simulator, "POST /files", { name: imagePath, type: "file", size: Number(gibibyte) });
+  await control(scene.simulator, "POST /disks", {
     slot: id,
     "file-path": imagePath,
     size: String(gibibyte),
@@ -39,14 +39,6 @@ async function migrate(scene: Scene, node: string | undefined): Promise<string> 
   });
   scene.volumes.set(id, { sizeBytes: gibibyte, nodes: node === undefined ? [] : [node], nqn: exportNqn });
   return id;
-}
-
-async function post({ simulator }: Scene, path: string, body: unknown): Promise<void> {
-  const response = await fetch(`${simulator.controlUrl}${path}`, {
-    method: "POST",
-    body: JSON.stringify(body),
-  });
-  assert.ok(response.ok, await response.text());
 }
 
 /** Calls about migrated volumes, in every situation. */

@@ -1,4 +1,5 @@
 // Faults of the router itself during a call: pools, people, reboots, other drivers.
+import { control } from "../support/control_port.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { type Disk, plainDisk, type PoolState } from "../../src/simulator/model/disk.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
@@ -149,7 +150,7 @@ function rebooting(
       const disarm = beforeCommand(
         scene.simulator,
         nth,
-        () => void request(scene, "POST", "/reboot", { downMs: 30, ...options }),
+        () => void control(scene.simulator, "POST /reboot", { downMs: 30, ...options }),
       );
       return async () => {
         disarm();
@@ -165,13 +166,6 @@ function rebooting(
 interface RebootOptions {
   readonly disksLateMs?: number;
   readonly loseLastMs?: number;
-}
-
-/** Sends a request to the router's control port. */
-async function request({ simulator }: Scene, method: string, path: string, body: object): Promise<void> {
-  const response = await fetch(`${simulator.controlUrl}${path}`, { method, body: JSON.stringify(body) });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
 }
 
 function addNote(scene: Scene): Healing {
@@ -211,8 +205,8 @@ function refusingLogins(name: string, times: number): Fault {
 }
 
 async function showAnotherKey(scene: Scene): Promise<Healing> {
-  await request(scene, "POST", "/host-key", {});
-  return () => request(scene, "POST", "/host-key", { privateKey: routerHostKey.privatePem });
+  await control(scene.simulator, "POST /host-key", {});
+  return () => control(scene.simulator, "POST /host-key", { privateKey: routerHostKey.privatePem });
 }
 
 /** The connection drops at a command, and the router refuses the driver's next login. */
@@ -233,8 +227,8 @@ function withoutPolicy(policy: "ssh" | "read" | "write"): Fault {
     name: `no policy ${policy}`,
     once: true,
     strike: async (scene) => {
-      await request(scene, "PATCH", "/users/rds-csi", { [policy]: false });
-      return () => request(scene, "PATCH", "/users/rds-csi", { [policy]: true });
+      await control(scene.simulator, "PATCH /users/rds-csi", { [policy]: false });
+      return () => control(scene.simulator, "PATCH /users/rds-csi", { [policy]: true });
     },
   };
 }

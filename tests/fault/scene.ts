@@ -1,5 +1,6 @@
 // A driver with its router, a record of what Kubernetes was told, and checks that the router holds exactly that.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { Disk } from "../../src/simulator/model/disk.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
@@ -167,7 +168,7 @@ export class Scene {
     assert.deepEqual(items, expected.toSorted(), "disks, files and subvolumes");
     const exported = [...this.volumes.values()].flatMap(({ nodes, nqn }) => nodes.length > 0 ? [nqn] : []);
     assert.deepEqual(exports, exported.toSorted(), "what nodes can reach");
-    assert.deepEqual(await read(this.simulator, "/violations"), [], "violations");
+    assert.deepEqual(await control(this.simulator, "GET /violations"), [], "violations");
   }
 }
 
@@ -181,7 +182,7 @@ interface State {
 
 /** Reads `GET /state`: a line for each disk, file and subvolume, in order, and the served NQNs. */
 async function readState(simulator: Simulator) {
-  const state = await read(simulator, "/state") as State;
+  const state = await control(simulator, "GET /state") as State;
   const folders = ["directory", "disk"];
   const mountPoint = (label: string) =>
     state.pools.find((pool) => pool["fs-label"] === label)?.["mount-point"];
@@ -198,8 +199,4 @@ async function readState(simulator: Simulator) {
 
 function parentOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/"));
-}
-
-async function read(simulator: Simulator, path: string): Promise<unknown> {
-  return await (await fetch(`${simulator.controlUrl}${path}`)).json();
 }

@@ -1,5 +1,6 @@
 // The calls about disks that a person made.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { gibibyte } from "../support/controller_calls.ts";
 import { growsOnline } from "../support/stack.ts";
@@ -21,11 +22,7 @@ async function addDisk(scene: Scene): Promise<string> {
     comment: "films",
     "mount-filesystem": true,
   };
-  const response = await fetch(`${scene.simulator.controlUrl}/disks`, {
-    method: "POST",
-    body: JSON.stringify(disk),
-  });
-  assert.ok(response.ok, await response.text());
+  await control(scene.simulator, "POST /disks", disk);
   scene.volumes.set(id, { sizeBytes: gibibyte, nodes: [], nqn: undefined });
   return id;
 }

@@ -1,6 +1,7 @@
 // A disk with a foreign file system, from the simulated router through a static PersistentVolume to a pod's folder.
 import assert from "node:assert/strict";
-import { post, publishRequest } from "../support/controller_calls.ts";
+import { control } from "../support/control_port.ts";
+import { publishRequest } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";
 import { call, ext4, nodeTest, RealNode, run } from "./harness.ts";
 import { runsOf, wrappedTool } from "./wrapped_tool.ts";
@@ -16,9 +17,9 @@ nodeTest(
     try {
       const simulator = { backingDirectory: node.backing, exporter: "loop" } as const;
       await using stack = await startStack({ simulator });
-      await post(stack, "/files", { name: path, type: "file", size: Number(sizeBytes) });
+      await control(stack.simulator, "POST /files", { name: path, type: "file", size: Number(sizeBytes) });
       const disk = { slot: "films", "file-path": path, size: String(sizeBytes), comment: "films" };
-      await post(stack, "/disks", disk);
+      await control(stack.simulator, "POST /disks", disk);
       const image = (await run("find", node.backing, "-name", "films", "-type", "f")).trim();
       const content = `${folder}/content`;
       await Deno.mkdir(content);
@@ -52,8 +53,12 @@ nodeTest(
     try {
       const simulator = { backingDirectory: node.backing, exporter: "loop" } as const;
       await using stack = await startStack({ simulator });
-      await post(stack, "/files", { name: path, type: "file", size: Number(sizeBytes) });
-      await post(stack, "/disks", { slot: "films", "file-path": path, size: String(sizeBytes) });
+      await control(stack.simulator, "POST /files", { name: path, type: "file", size: Number(sizeBytes) });
+      await control(stack.simulator, "POST /disks", {
+        slot: "films",
+        "file-path": path,
+        size: String(sizeBytes),
+      });
       const publish = { ...publishRequest("films"), volumeContext: { static: "true" } };
       const { publishContext } = await stack.clients.controller.call("ControllerPublishVolume", publish);
       const volume = { volumeId: "films", stagingPath: node.staging("films") };

@@ -2,6 +2,7 @@
 // array, a lost device of a Btrfs pool and a worn drive; a browser looks at its status page, and at what a Prometheus with
 // the chart's rules and the doctor say.
 import assert from "node:assert/strict";
+import { control } from "../support/control_port.ts";
 import { fileURLToPath } from "node:url";
 import { doctorCommand } from "../../src/cli/doctor/doctor.ts";
 import { volumesPath } from "../../src/kubernetes/objects.ts";
@@ -66,9 +67,7 @@ async function degrade({ simulator }: Stack): Promise<void> {
     "/filesystems/storage-pool-fs": { devs: ["storage-pool", "missing"] },
   };
   for (const [path, body] of Object.entries(faults)) {
-    const edit = { method: "PATCH", body: JSON.stringify(body) };
-    const response = await fetch(simulator.controlUrl + path, edit);
-    assert.ok(response.ok, await response.text());
+    await control(simulator, `PATCH ${path}`, body);
   }
 }
 

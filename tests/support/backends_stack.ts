@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "./control_port.ts";
 import { readServeConfig } from "../../src/cli/config/config.ts";
 import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
 import type { RunningDriver } from "../../src/cli/serve/serve.ts";
@@ -118,12 +119,11 @@ function entryOf(
 }
 
 /** The parts of a router's state that a client can change. */
-export async function routerState({ controlUrl }: Pick<Simulator, "controlUrl">) {
-  const response = await fetch(`${controlUrl}/state`);
-  const { disks, exports } = await response.json() as {
+export async function routerState(simulator: Pick<Simulator, "controlUrl">) {
+  const { disks, exports } = await control<{
     disks: { slot: string; type: string; comment?: string; [key: string]: unknown }[];
     exports: { nqn?: string; [key: string]: unknown }[];
-  };
+  }>(simulator, "GET /state");
   return { disks, exports };
 }
 

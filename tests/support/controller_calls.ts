@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "./control_port.ts";
 import { status } from "@grpc/grpc-js";
 import type { CreateVolumeRequest, Snapshot, VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
@@ -59,13 +60,12 @@ export async function cost(stack: Stack, work: () => Promise<unknown>): Promise<
 }
 
 export async function state(stack: Stack) {
-  const response = await fetch(`${stack.simulator.controlUrl}/state`);
-  return await response.json() as {
+  return await control<{
     disks: { slot: string; type: string; [key: string]: unknown }[];
     files: { name: string; type: string; size: number }[];
     subvolumes: { fullname: string; "read-only": boolean; parent?: string }[];
     exports: unknown[];
-  };
+  }>(stack.simulator, "GET /state");
 }
 
 /** The parts of the router's state that a client can change. */
@@ -134,13 +134,4 @@ export function seedVolumes(stack: Stack, count: number): void {
       mountFilesystem: false,
     });
   }
-}
-
-export async function post(stack: Stack, path: string, body: unknown): Promise<void> {
-  const response = await fetch(`${stack.simulator.controlUrl}${path}`, {
-    method: "POST",
-    body: JSON.stringify(body),
-  });
-  const text = await response.text();
-  assert.ok(response.ok, text);
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "./control_port.ts";
 import { type Environment, readServeConfig, type ServeConfig } from "../../src/cli/config/config.ts";
 import { type RunningDriver, startDriver } from "../../src/cli/serve/serve.ts";
 import { type CsiClients, dial } from "../../src/csi/server/client.ts";
@@ -98,15 +99,14 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     return await startClient(config, parts, log, { clock, clusterView: options.clusterView });
   };
   const first = await start([], made);
-  const read = async (path: string) => await (await fetch(`${simulator.controlUrl}${path}`)).json();
   const kept = made.move();
   return {
     simulator,
     ...first,
     passwordFile,
     log,
-    count: () => read("/count"),
-    violations: () => read("/violations"),
+    count: () => control(simulator, "GET /count"),
+    violations: () => control(simulator, "GET /violations"),
     another: (flags = [], clock) => start(flags, kept, clock),
     async [Symbol.asyncDispose]() {
       await kept.disposeAsync();

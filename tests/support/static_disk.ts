@@ -1,10 +1,11 @@
 // A foreign disk with data in it, on a simulated router, and operations on it.
 import assert from "node:assert/strict";
+import { control } from "./control_port.ts";
 import { importCommand } from "../../src/cli/import.ts";
 import { releaseCommand } from "../../src/cli/release.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { runCommand } from "./command_run.ts";
-import { gibibyte, post, publishRequest, state } from "./controller_calls.ts";
+import { gibibyte, publishRequest, state } from "./controller_calls.ts";
 import { type Stack, type StackOptions, startStack } from "./stack.ts";
 
 /** The foreign disk's file. */
@@ -18,7 +19,7 @@ export async function startWithFile(options: StackOptions = {}) {
     ...options,
     simulator: { backingDirectory: backing, ...options.simulator },
   });
-  await post(stack, "/files", { name: path, type: "file", size: Number(gibibyte) });
+  await control(stack.simulator, "POST /files", { name: path, type: "file", size: Number(gibibyte) });
   const file = await findFile(backing, "data.img");
   using written = await Deno.open(file, { write: true });
   await written.write(new TextEncoder().encode(marker));
@@ -53,7 +54,7 @@ async function findFile(folder: string, name: string): Promise<string> {
 /** A disk as a person makes it. */
 export async function addDisk(stack: Stack, over: Record<string, unknown> = {}): Promise<void> {
   const disk = { slot: "data", "file-path": path, size: String(gibibyte), comment: "films" };
-  await post(stack, "/disks", { ...disk, ...over });
+  await control(stack.simulator, "POST /disks", { ...disk, ...over });
 }
 
 /** A disk as the router shows it. */

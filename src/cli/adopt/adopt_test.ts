@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
+import { control } from "../../../tests/support/control_port.ts";
 import { runCommand } from "../../../tests/support/command_run.ts";
 import {
   changesNothing,
   create,
   gibibyte,
   mount,
-  post,
   publishRequest,
   state,
 } from "../../../tests/support/controller_calls.ts";
@@ -21,8 +21,12 @@ const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const nqn = `nqn.2000-02.com.mikrotik:${id}`;
 
 async function addEarlier(stack: Stack, over: Record<string, unknown> = {}): Promise<void> {
-  await post(stack, "/files", { name: `${folder}/${id}.img`, type: "file", size: Number(gibibyte) });
-  await post(stack, "/disks", {
+  await control(stack.simulator, "POST /files", {
+    name: `${folder}/${id}.img`,
+    type: "file",
+    size: Number(gibibyte),
+  });
+  await control(stack.simulator, "POST /disks", {
     slot: id,
     "file-path": `${folder}/${id}.img`,
     size: String(gibibyte),
@@ -102,14 +106,14 @@ Deno.test("release exports a volume under the prefix of its own name, whatever -
   await unpublish(stack);
   const under = String((await disk(stack))["nvme-tcp-server-nqn"]);
   for (const name of [id, `nqn.2014-08.org.example:another`, `${own}:1:2`]) {
-    await post(stack, `/disks/${id}`, { "nvme-tcp-server-nqn": name });
+    await control(stack.simulator, `PATCH /disks/${id}`, { "nvme-tcp-server-nqn": name });
     await changesNothing(stack, () =>
       assert.rejects(
         release(stack),
         (error) => VolumeError.is(error, "precondition") && /its prefix is unknown/.test(error.message),
       ));
   }
-  await post(stack, `/disks/${id}`, { "nvme-tcp-server-nqn": under });
+  await control(stack.simulator, `PATCH /disks/${id}`, { "nvme-tcp-server-nqn": under });
   assert.match((await release(stack)).out, new RegExp(`it is exported under ${own}`));
   assert.equal((await disk(stack))["nvme-tcp-server-nqn"], own);
 });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
+import { control } from "../../../tests/support/control_port.ts";
 import { runCommand } from "../../../tests/support/command_run.ts";
 import {
   changesNothing,
   contents,
   create,
   gibibyte,
-  post,
   publishRequest,
 } from "../../../tests/support/controller_calls.ts";
 import { startClusterStack } from "../../../tests/support/cluster_stack.ts";
@@ -41,7 +41,7 @@ async function json(stack: Stack, ...args: string[]) {
 }
 
 async function addImage(stack: Stack, name: string): Promise<string> {
-  await post(stack, "/files", { name: `${folder}/${name}`, type: "file", size: 1 << 20 });
+  await control(stack.simulator, "POST /files", { name: `${folder}/${name}`, type: "file", size: 1 << 20 });
   return `${folder}/${name}`;
 }
 
@@ -66,7 +66,7 @@ Deno.test("audit names what has no owner, counts other owners' disks, and delete
   const lone = await addImage(stack, `pvc-lone.${hash}.img`);
   const part = await addImage(stack, `pvc-part.${hash}.img.0011aabb.part`);
   const precious = { slot: "precious", "file-path": `${folder}/precious.img`, size: String(gibibyte) };
-  await post(stack, "/disks", precious);
+  await control(stack.simulator, "POST /disks", precious);
   await changesNothing(stack, async () => {
     const { code, counts, findings, deleted } = await json(stack);
     assert.equal(code, exitCodes.ok);
@@ -130,10 +130,7 @@ Deno.test("audit fails on a volume whose image is gone or whose record is damage
   const disk = stack.simulator.model.disks.findBySlot(damaged)!;
   stack.simulator.model.disks.replace({ ...disk, comment: disk.comment.replace("b=1", "b=2") });
   const image = stack.simulator.model.disks.findBySlot(gone)!.filePath;
-  const removed = await fetch(`${stack.simulator.controlUrl}/files/${encodeURIComponent(image.slice(1))}`, {
-    method: "DELETE",
-  });
-  assert.ok(removed.ok, await removed.text());
+  await control(stack.simulator, `DELETE /files${image}`);
   const { code, findings } = await json(stack);
   assert.equal(code, exitCodes.failed);
   assert.deepEqual(
@@ -148,7 +145,7 @@ Deno.test("audit does not report a snapshot, and names a snapshot's subvolume wi
   await stack.clients.controller.call("CreateSnapshot", { name: "snapshot-1", sourceVolumeId: id });
   assert.deepEqual((await json(stack)).findings, []);
   const empty = `snap-${"1".repeat(28)}.${id}.t0.n.${hash}`;
-  await post(stack, "/console", {
+  await control(stack.simulator, "POST /console", {
     command: `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="metal-csi/${empty}"`,
   });
   const { findings, failed } = await json(stack, "--delete", `${folder}/${empty}`);
@@ -165,7 +162,7 @@ Deno.test("audit removes a subvolume with its image, even when it is killed befo
   const { disks } = stack.simulator.model;
   for (const action of ["drop-before", "drop-after"] as const) {
     const folderName = `metal-csi/pvc-lost.${hash}`;
-    await post(stack, "/console", {
+    await control(stack.simulator, "POST /console", {
       command: `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="${folderName}"`,
     });
     const path = await addImage(stack, `pvc-lost.${hash}/disk.img`);
@@ -221,9 +218,9 @@ Deno.test("audit compares with the given cluster", async () => {
 Deno.test("audit reports an array below a pool that is not sound, and accepts one that checks itself", async () => {
   await using stack = await startStack();
   const mirror = { slot: "m0", type: "raid", size: 5, "raid-master": "storage-pool" };
-  await post(stack, "/disks", { ...mirror, state: "clean, sync:repair, resync = 3%" });
+  await control(stack.simulator, "POST /disks", { ...mirror, state: "clean, sync:repair, resync = 3%" });
   assert.doesNotMatch((await audit(stack)).out, /not sound/);
-  await post(stack, "/disks/m0", { state: "degraded" });
+  await control(stack.simulator, "PATCH /disks/m0", { state: "degraded" });
   const { out, code } = await audit(stack);
   assert.match(out, /^a pool's array has a fault: pool=storage-pool array=m0 state=degraded$/m);
   assert.equal(code, exitCodes.ok);

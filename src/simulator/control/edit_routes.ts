@@ -30,7 +30,6 @@ export const editRoutes: Routes = {
       "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as its content has them, and `size-unprinted`.",
     handle: editDisk,
   },
-  "POST /disks/…": { what: "The same.", handle: editDisk },
   "DELETE /disks/…": {
     what: "Takes a disk's entry away; its file stays.",
     handle: deleteDisk,

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "../../../tests/support/control_port.ts";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import {
   addCommand,
@@ -19,16 +20,13 @@ async function rebooted(
   await clock.advance(10_000);
   await client.exec(`/disk set "a" comment="two"; ${addCommand("b")}`);
   await clock.advance(10);
-  const response = await fetch(`${simulator.controlUrl}/reboot`, {
-    method: "POST",
-    body: JSON.stringify(options),
-  });
-  assert.deepEqual([response.status, (await response.json()).downMs], [200, options["downMs"] ?? 0]);
+  const { downMs } = await control<{ downMs: number }>(simulator, "POST /reboot", options);
+  assert.equal(downMs, options["downMs"] ?? 0);
   await test(simulator, client, clock);
 }
 
 async function health(simulator: Simulator): Promise<string> {
-  return (await (await fetch(`${simulator.controlUrl}/health`)).json()).status;
+  return (await control<{ status: string }>(simulator, "GET /health")).status;
 }
 
 Deno.test("a reboot resets sessions and refuses new ones while the router is down", async () => {
@@ -89,8 +87,7 @@ Deno.test("a reboot renumbers, and keeps what was saved", async () => {
 Deno.test("a second reboot starts the wait again", async () => {
   await rebooted({ downMs: 1000 }, async (simulator, _client, clock) => {
     await clock.advance(500);
-    await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body: '{"downMs":1000}' })
-      .then((response) => response.body?.cancel());
+    await control(simulator, "POST /reboot", { downMs: 1000 });
     await clock.advance(999);
     assert.equal(await health(simulator), "down");
     await clock.advance(1);

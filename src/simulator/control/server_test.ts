@@ -133,7 +133,7 @@ Deno.test("POST /disks makes a disk of any kind, foreign properties included, an
   );
 });
 
-Deno.test("PATCH and POST /disks/<slot> edit a disk without its client", async () => {
+Deno.test("PATCH /disks/<slot> edits a disk without its client", async () => {
   await withDisk(async (simulator) => {
     const patched = await ask(simulator, "PATCH", "/disks/a", {
       comment: "edited",
@@ -141,8 +141,8 @@ Deno.test("PATCH and POST /disks/<slot> edit a disk without its client", async (
     });
     assert.deepEqual([patched.body.comment, patched.body["nvme-tcp-export"]], ["edited", false]);
     assert.deepEqual(simulator.model.exports.list(), []);
-    const posted = await ask(simulator, "POST", "/disks/a", { slot: "b", "nvme-tcp-export": "yes" });
-    assert.equal(posted.body.slot, "b");
+    const renamed = await ask(simulator, "PATCH", "/disks/a", { slot: "b", "nvme-tcp-export": "yes" });
+    assert.equal(renamed.body.slot, "b");
     assert.equal((await ask(simulator, "PATCH", "/disks/a", {})).status, 404);
   });
 });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { control } from "../../../tests/support/control_port.ts";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { discover } from "../../nvme/discover.ts";
 import { connectSubsystem, type HostConnection } from "../../nvme/host_connection.ts";
@@ -81,8 +82,7 @@ for (
       seen.push(await uuid());
       await type('/disk set "a" comment="x"');
       assert.equal(await uuid(), seen[1], "a change of something else keeps it");
-      const body = JSON.stringify({ downMs: 1000 });
-      await (await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await control(simulator, "POST /reboot", { downMs: 1000 });
       await clock.advance(1000);
       seen.push(await uuid());
       assert.equal(new Set(seen).size, kept ? 1 : 3);
@@ -94,8 +94,7 @@ Deno.test("a single reboot may keep identities, or give new ones, whatever the o
   await exporting(async ({ simulator, clock, connect }) => {
     const seen: string[] = [];
     for (const bootIdentity of ["kept", "kept", "new", "kept"] as const) {
-      const body = JSON.stringify({ downMs: 1000, bootIdentity });
-      await (await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await control(simulator, "POST /reboot", { downMs: 1000, bootIdentity });
       await clock.advance(1000);
       await using host = await connect();
       seen.push((await host.namespaceIdentity(call())).uuid);
@@ -108,11 +107,7 @@ for (const nvmePort of ["before", "after"] as const) {
   Deno.test(`after a reboot the NVMe port takes connections ${nvmePort} the exports are back`, async () => {
     await exporting(async ({ simulator, clock, connect, refusal, found }) => {
       await using host = await connect();
-      const response = await fetch(`${simulator.controlUrl}/reboot`, {
-        method: "POST",
-        body: JSON.stringify({ downMs: 1000, disksLateMs: 5000, nvmePort }),
-      });
-      await response.body?.cancel();
+      await control(simulator, "POST /reboot", { downMs: 1000, disksLateMs: 5000, nvmePort });
       await host.ended;
       assert.equal(await refusal(), "gone");
       await clock.advance(1000);

@@ -1,5 +1,6 @@
 // Every value of every behaviour, shown by the bytes that a client receives.
 import assert from "node:assert/strict";
+import { control } from "../../../tests/support/control_port.ts";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { isRefusedCommand } from "../../nvme/refusal.ts";
@@ -175,8 +176,7 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       };
       await say('/disk set "a" nvme-tcp-export="yes"');
       const before = uuid();
-      const body = JSON.stringify({ downMs: 1000 });
-      await (await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await control(simulator, "POST /reboot", { downMs: 1000 });
       await clock.advance(1000);
       return before === uuid() ? "the same" : `another one: ${typeof uuid()}`;
     },
@@ -220,8 +220,7 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
   },
   disksLate: {
     async ask({ simulator, clock }) {
-      const reboot = await fetch(`${simulator.controlUrl}/reboot`, { method: "POST" });
-      await reboot.body?.cancel();
+      await control(simulator, "POST /reboot");
       const count = () => simulator.model.disks.list().length;
       await clock.advance(0);
       const before = count();

@@ -1,5 +1,6 @@
 // Copies of images, and the names that they get once they are complete.
 import assert from "node:assert/strict";
+import { control } from "../../support/control_port.ts";
 import { systemClock } from "../../../src/host/clock.ts";
 import {
   addOne,
@@ -116,8 +117,7 @@ async function interrupt(bench: Bench, answersAtOnce: boolean): Promise<void> {
   const copying = store.copyFile(imageOf(slot), unfinished, call());
   if (answersAtOnce) await copying;
   while (stateOf(bench, unfinished) === "none") await systemClock.sleep(5);
-  const body = JSON.stringify({ downMs: 20, disksLateMs: 0 });
-  await (await fetch(`${router.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+  await control(router, "POST /reboot", { downMs: 20, disksLateMs: 0 });
   assert.equal((await copying).done, answersAtOnce);
   assert.equal(stateOf(bench, unfinished), "partial");
   const { files } = await store.files(snapshotPart, call());

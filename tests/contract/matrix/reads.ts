@@ -1,5 +1,6 @@
 // What the driver reads: texts of every kind, long lists, and objects that a router does not show.
 import assert from "node:assert/strict";
+import { control } from "../../support/control_port.ts";
 import { minCommand } from "../../../src/router_profile/limits.ts";
 import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
 import {
@@ -176,8 +177,7 @@ export const readScenarios: readonly Scenario[] = [
       await addOne(bench);
       const before = call();
       await store.view(slot, filePrefix, before);
-      const body = JSON.stringify({ downMs: 20, disksLateMs: 60_000 });
-      await (await fetch(`${router.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await control(router, "POST /reboot", { downMs: 20, disksLateMs: 60_000 });
       const view = await store.view(slot, filePrefix, call());
       assert.ok(view.upMs < 60_000, "whoever asks learns that it was not long ago");
       assert.equal(view.volume, undefined);
