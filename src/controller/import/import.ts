@@ -129,7 +129,9 @@ async function importingAgain(
     if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
     return { answer: reported("own", stored, recorded.kind, undefined, record) };
   }
-  await withImage(call, view, "import");
+  const around = await withImage(call, view, "import");
+  // The answer to an earlier try may have been lost, before what the router has made was compared with the file.
+  if (request.imagePath !== undefined) assertWholeFile(stored, around);
   const left = record.holders.length === 0 ? exportOf(stored) : undefined;
   const isSame = sameKind(kind, recorded.kind) && mayBeShared(record, request.mode);
   if (!isSame && (record.holders.length > 0 || stored.exported)) {
@@ -188,6 +190,19 @@ async function importingFile(
       return reported("imported", stored, claim.kind);
     },
   };
+}
+
+/** @throws {VolumeError} precondition when the disk is not of the whole file, or not the only one of it */
+function assertWholeFile({ id, imagePath, sizeBytes }: StoredVolume, { files, sharers }: View): void {
+  const image = files.find((file) => file.path === imagePath);
+  const sharer = sharers.find((other) => other.imagePath === imagePath);
+  if (sharer !== undefined) throw refused(id, `another disk was made of its file: disk=${sharer.id}`);
+  if (image?.sizeBytes === sizeBytes) return;
+  throw refused(
+    id,
+    `its disk is not of the whole file: file=${image?.sizeBytes ?? "gone"} disk=${sizeBytes}; ` +
+      "check the file before anything uses it",
+  );
 }
 
 /** A disk that is not what the file was must not become a volume: its record is taken away, and nothing else touched. */

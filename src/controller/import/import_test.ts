@@ -113,3 +113,35 @@ Deno.test("importVolume() tells what is wrong with a disk also where its record 
     ),
   );
 });
+
+for (
+  const [what, edit, other] of [
+    ["a file of another size", { sizeBytes: gibibyte / 2n }, undefined],
+    ["a file that another disk uses", {}, "films2"],
+  ] as const
+) {
+  Deno.test(`importVolume() calls no import of ${what} done because an earlier answer was lost`, async () => {
+    const { deps, store } = testController();
+    store.putFile("/pool/disks", 0n, true);
+    store.putImage(path, gibibyte);
+    store.mishap("addAlone", { unreadable: true });
+    const repeat = () => importVolume(deps, { ...request, imagePath: path }, testContext());
+    await assert.rejects(repeat());
+    store.edit(id, edit);
+    if (other !== undefined) store.put({ ...disk, id: other, imagePath: path });
+    await assert.rejects(
+      repeat(),
+      refusal("precondition", /of the whole file|another disk was made of its file/),
+    );
+  });
+}
+
+Deno.test("importVolume() says of a file that it was imported before when the answer was lost", async () => {
+  const { deps, store } = testController();
+  store.putFile("/pool/disks", 0n, true);
+  store.putImage(path, gibibyte);
+  store.mishap("addAlone", { unreadable: true });
+  const repeat = () => importVolume(deps, { ...request, imagePath: path }, testContext());
+  await assert.rejects(repeat());
+  assert.equal((await repeat()).outcome, "already");
+});
