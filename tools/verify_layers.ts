@@ -86,8 +86,8 @@ const MAY_REACH: readonly { readonly where: RegExp; readonly what: RegExp }[] = 
   { where: /^src\/main\.ts$/, what: /./ },
 ];
 
-/** The modules that send changes of volumes, which only the loop beside them calls. */
-const SENDING = /^src\/controller\/records\/(add|commit|mark|remove|take|write)\.ts$/;
+/** The modules that send changes of volumes when they are called, which only the modules beside them do. */
+const SENDING = /^src\/controller\/records\/(commit|take|write)\.ts$/;
 
 /** Whether a file only serves tests, and may therefore import across layers. */
 export function isTestFile(path: string): boolean {

@@ -16,3 +16,11 @@ Deno.test("only one file of the controller may write to the store", () => {
   }
   assert.equal(problems("src/controller/volumes/delete.ts", "await commit(call, disk, write);"), 0);
 });
+
+Deno.test("only one file of the controller may send a change", () => {
+  const sends = "await adding(addition, finish).send(call, verb, view);";
+  assert.equal(problems("src/controller/volumes/create.ts", sends), 1);
+  assert.equal(problems("src/controller/records/loop.ts", sends), 0);
+  assert.equal(problems("src/controller/volumes/create_test.ts", sends), 0);
+  assert.equal(problems("src/controller/volumes/create.ts", "return adding(addition, finish);"), 0);
+});

@@ -101,7 +101,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a step is taken without a read while its volume's last export may linger",
     file: "src/controller/records/loop.ts",
-    from: "  if (endsGrace[kind] && graceLeftMs(call, volume) > 0) return {};\n",
+    from: "  if (endsGrace[kind] && volume !== undefined && graceLeftMs(call, volume) > 0) return {};\n",
     to: "",
   },
   {

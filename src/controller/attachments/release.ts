@@ -9,6 +9,7 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { exportedPrefix, isExportedAsRecorded } from "../../volume/rules/publish.ts";
 import { assertImageUsable, assertOwnImage, readAt } from "../load.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
+import { marking } from "../records/mark.ts";
 import { isExportedAs } from "../records/steps.ts";
 import type { View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -59,13 +60,13 @@ function decideReleasing(call: ControllerCall, view: View): Decision<Release> {
   if (stored.exported && stored.exportNqn.endsWith(`:${id}`)) {
     // Whoever has it must not even feel it: an export that is right is not set again.
     const mark = { kind: "mark", ...disk, isDone: isExportedAs(stored) } as const;
-    return { mark, marked: (after) => ({ already: false, nqn: after.exportNqn, nodes }) };
+    return marking(call, mark, (after) => ({ already: false, nqn: after.exportNqn, nodes }));
   }
   const nqn = `${prefixOf(stored, nqnPrefix)}:${id}`;
   const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
   const isDone = (after: StoredVolume) => after.exported && after.exportNqn === nqn;
   const mark = { kind: "release", ...disk, change: { export: { nqn, port } }, isDone } as const;
-  return { mark, marked: () => ({ already: false, nqn, nodes }) };
+  return marking(call, mark, () => ({ already: false, nqn, nodes }));
 }
 
 /**
@@ -98,7 +99,7 @@ function releasingImported(call: ControllerCall, volume: OwnedVolume): Decision<
   assertOwnImage(call, volume, "release");
   const comment = commentWithoutRecord(volume.comment);
   const mark = { kind: "release", disk, comment, isDone: (after: StoredVolume) => !after.exported } as const;
-  return { mark, marked: () => ({ already: false, nqn: "", nodes: [] }) };
+  return marking(call, mark, () => ({ already: false, nqn: "", nodes: [] }));
 }
 
 /** @throws {VolumeError} precondition when it is not in a state that the legacy driver knows */

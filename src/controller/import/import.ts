@@ -18,8 +18,9 @@ import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import { isEncrypted, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertMayBeImported, firstComment, importing, readAround } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownFilePrefix, withImage } from "../load.ts";
+import { adding } from "../records/add.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
-import type { Mark } from "../records/mark.ts";
+import { type Mark, marking } from "../records/mark.ts";
 import { type Step, withdrawal } from "../records/steps.ts";
 import { readSlot, type View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -104,10 +105,8 @@ async function decideImporting(
   assertMayBeImported(call, stored, claim, await readAround(call, id, stored.imagePath));
   const withdrawn = exportOf(stored);
   if (request.dryRun) return { answer: reported("would", stored, claim.kind, withdrawn) };
-  return {
-    mark: await importing(call, stored, claim),
-    marked: (after) => imported(reported("imported", after, claim.kind, withdrawn)),
-  };
+  const mark = await importing(call, stored, claim);
+  return marking(call, mark, (after) => imported(reported("imported", after, claim.kind, withdrawn)));
 }
 
 /** What has a record is told about, and changed only where an earlier import of it was cut off or said something else. */
@@ -183,13 +182,10 @@ async function importingFile(
   if (request.dryRun) return { answer: reported("would", { id, imagePath, sizeBytes }, claim.kind) };
   const comment = await firstComment(call, { id, imagePath, comment: "" }, claim);
   const volume = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
-  return {
-    addition: { volume },
-    finish: async ({ volume: { stored } }) => {
-      await assertTakenAsItWas(call, stored, around, sizeBytes);
-      return reported("imported", stored, claim.kind);
-    },
-  };
+  return adding({ volume }, async ({ volume: { stored } }) => {
+    await assertTakenAsItWas(call, stored, around, sizeBytes);
+    return reported("imported", stored, claim.kind);
+  });
 }
 
 /** @throws {VolumeError} precondition when the disk is not of the whole file, or not the only one of it */
@@ -227,7 +223,7 @@ async function assertTakenAsItWas(
   const about = { id, verb: "import", first: { ...view, volume: stored }, read: () => readSlot(call, id) };
   let left = "";
   try {
-    await changeByRule(call, about, () => Promise.resolve({ mark, marked: (last) => last }));
+    await changeByRule(call, about, () => Promise.resolve(marking(call, mark, (last) => last)));
   } catch (error) {
     left = `; its record may still be there: ${messageOf(error)}`;
   }

@@ -4,7 +4,7 @@ import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
-import type { Mark } from "../records/mark.ts";
+import { type Mark, marking } from "../records/mark.ts";
 import { isExportedAs } from "../records/steps.ts";
 import { readSlot, type View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -28,7 +28,7 @@ export async function importFirst(
   call.misplaced?.assertNotSeen(call.settings.cluster, id, "import");
   assertMayBeImported(call, stored, claim, await readAround(call, id, imagePath));
   const rule = async (): Promise<Decision<StoredVolume>> => {
-    return { mark: await importing(call, stored, claim), marked: (after) => after };
+    return marking(call, await importing(call, stored, claim), (after) => after);
   };
   return await changeByRule(call, { id, verb: "import", first, read: () => readSlot(call, id) }, rule);
 }

@@ -15,6 +15,7 @@ import {
 } from "../../volume/rules/legacy_migration.ts";
 import { commentWith } from "../records/comment.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
+import { marking } from "../records/mark.ts";
 import { isExportedAs, type Step, withdrawal } from "../records/steps.ts";
 import { readSlot, type View } from "../records/view.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -95,7 +96,7 @@ function decideTakingOver(call: ControllerCall, view: View, claim: LegacyClaim):
     assertPoolMounted(view, stored.imagePath);
     assertLeftByLegacyDriver(stored, { ...call.settings, ...view });
     const comment = formatComment(migratedComment(stored, claim, cluster, call.random));
-    return { mark: { kind: "mark", disk: stored, comment, isDone: isExportedAs(stored) }, marked: next };
+    return marking(call, { kind: "mark", disk: stored, comment, isDone: isExportedAs(stored) }, next);
   }
   const volume = assertOwned(stored, cluster, "take over");
   if (holders.length === 0 && forgotten === 0) return { answer: { stored, withdrawn: false } };

@@ -9,8 +9,8 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { whyNotDone } from "../not_done.ts";
 import { cutComment, isCut } from "./comment.ts";
 import { commit } from "./commit.ts";
-import { premisesOf } from "./confirmations.ts";
-import type { Room } from "./steps.ts";
+import { premisesOf } from "./premises.ts";
+import type { Change, NotDone, Room } from "./steps.ts";
 
 /** A disk that is to be added, with what it needs. */
 export interface Addition {
@@ -33,6 +33,24 @@ export interface AddedVolume {
   readonly all: readonly StoredVolume[] | undefined;
 }
 
+/** A disk that is added. What is left to be done while its room is still promised gives the answer. */
+export function adding<Answer>(
+  addition: Addition,
+  finish: (added: AddedVolume) => Promise<Answer>,
+): Change<Answer> {
+  return {
+    kind: "add",
+    volume: undefined,
+    room: addition.room,
+    send: async (call, _verb, { isAssumed, all }) => {
+      const end = isAssumed
+        ? await addedUnread(call, addition)
+        : await added(call, addition, all !== undefined);
+      return typeof end === "object" ? { answer: await finish(end) } : end;
+    },
+  };
+}
+
 /**
  * Adds a disk where a read has shown none, and returns it as read back. One command.
  *
@@ -40,7 +58,7 @@ export interface AddedVolume {
  * @throws {VolumeError} unavailable when the router did not add it; busy when it shows another disk than was added;
  * precondition when it cuts comments
  */
-export async function added(
+async function added(
   call: ControllerCall,
   { volume: wanted, mend }: Addition,
   readsAll: boolean,
@@ -59,21 +77,21 @@ export async function added(
 
 /**
  * The same where nobody has looked, if the router finds no disk and no file of it. One command, or none. Without the disk, only
- * a read can show what to do next: it is certainly not added, or, as undefined, the router may still add it. Then the next
- * attempt finds it, or the late command finds the disk of that attempt.
+ * a read can show what to do next. Where the router may still add it, the next attempt finds it, or the late command finds the
+ * disk of that attempt.
  *
  * @throws {VolumeError} busy when the router shows another disk than was added; precondition when it cuts comments
  */
-export async function addedUnread(
+async function addedUnread(
   call: ControllerCall,
   { volume: wanted }: Addition,
-): Promise<AddedVolume | "not-added" | undefined> {
+): Promise<AddedVolume | NotDone> {
   const { cluster, settleMs } = call.settings;
   const filePrefix = filePrefixOf(wanted.id, cluster);
   const premises = premisesOf("add", { disk: undefined, filePrefix, settleMs, location: wanted.location });
-  if (premises === undefined) return "not-added";
+  if (premises === undefined) return "never";
   const outcome = ifSent(await commit(call, undefined, { add: wanted, filePrefix }, premises));
-  if (outcome === undefined) return "not-added";
+  if (outcome === undefined) return "never";
   const { volume: stored, foreign } = outcome.after;
   // It may be a volume with data, of whose record a person has left the beginning.
   if (stored !== undefined && isOfThisAttempt(stored.comment, wanted.comment)) {
@@ -82,7 +100,7 @@ export async function addedUnread(
   if (stored?.comment === wanted.comment) return addedIn(call, wanted, outcome);
   // In a slot that is taken it adds nothing later either.
   const isTaken = stored !== undefined || foreign !== undefined;
-  return isTaken || outcome.ended ? "not-added" : undefined;
+  return isTaken || outcome.ended ? "never" : "perhaps";
 }
 
 function addedIn(call: ControllerCall, wanted: NewVolume, outcome: Commit): AddedVolume {

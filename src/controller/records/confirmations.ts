@@ -1,12 +1,4 @@
-import type { ImageLocation, StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
-import {
-  premisesToAdd,
-  premisesToExport,
-  premisesToGrow,
-  premisesToRemove,
-  premisesToWithdraw,
-} from "./premises.ts";
 
 /** What a rule may rest on besides the record, which every write compares. */
 export type Fact =
@@ -127,27 +119,6 @@ export type UnreadKind = {
   [Kind in StepKind]: (typeof confirmations)[Kind] extends "read-first" ? never : Kind;
 }[StepKind];
 
-/** What a step claims of a volume that was not read. */
-export interface Claim {
-  /** Undefined where there is none. */
-  readonly disk: StoredVolume | undefined;
-  /** The prefix of the names of all its files. */
-  readonly filePrefix: string;
-  /** How long the router has to be up, in milliseconds. */
-  readonly settleMs: number;
-  /** Of the image that is to be made, or to go; undefined where it stays. */
-  readonly location?: ImageLocation;
-}
-
-/** What the router is asked before each step: at least every fact that it has to confirm then. */
-const premises: Readonly<Record<UnreadKind, (claim: Claim) => readonly Premise[] | undefined>> = {
-  add: ({ location, ...claim }) => location && premisesToAdd(location, claim),
-  begin: ({ disk, filePrefix }) => disk && premisesToExport(disk, filePrefix),
-  withdraw: ({ disk }) => disk && premisesToWithdraw(disk),
-  grow: ({ disk }) => disk && premisesToGrow(disk),
-  remove: ({ disk, location, ...claim }) => disk && location && premisesToRemove(disk, location, claim),
-};
-
 /** The fact that a premise confirms; undefined for the record. */
 export const factOf: Readonly<Record<Premise["is"], Fact | undefined>> = {
   "comment": undefined,
@@ -166,12 +137,3 @@ export const factOf: Readonly<Record<Premise["is"], Fact | undefined>> = {
   "label-free": "pools",
   "up-for": "settled",
 };
-
-/** What the router is asked to confirm before a step; undefined where a volume has to be read first. */
-export function premisesOf(kind: StepKind, claim: Claim): readonly Premise[] | undefined {
-  return isUnread(kind) ? premises[kind](claim) : undefined;
-}
-
-function isUnread(kind: StepKind): kind is UnreadKind {
-  return confirmations[kind] !== "read-first";
-}

@@ -17,16 +17,16 @@ import {
   type Confirmed,
   type Fact,
   factOf,
-  premisesOf,
   type StepKind,
   type UnreadKind,
 } from "./confirmations.ts";
-import { addedUnread } from "./add.ts";
+import { adding } from "./add.ts";
 import { VolumeMemory } from "./memory.ts";
-import { removedUnread } from "./remove.ts";
+import { premisesOf } from "./premises.ts";
+import { removing } from "./remove.ts";
 import { exported, growth, type Step, withdrawal } from "./steps.ts";
 import { takenUnread } from "./take.ts";
-import { assumedView } from "./view.ts";
+import { assumedView, type View } from "./view.ts";
 
 const id = "pvc-1";
 const epoch = { counter: 1, nonce: "0123abcd" };
@@ -60,6 +60,20 @@ async function take(kind: Unread, fact: Fact, when: "before" | "after") {
 }
 
 const { add: addition, remove: removal, ...changes } = confirmations;
+
+/** What is claimed where nobody has looked. */
+function unseen({ pools }: FakeVolumeStore): View {
+  return {
+    id,
+    isAssumed: true,
+    volume: undefined,
+    foreign: undefined,
+    sharers: [],
+    files: [],
+    pools,
+    upMs: Infinity,
+  };
+}
 
 for (const [kind, cells] of Object.entries(changes)) {
   if (cells === "read-first") continue;
@@ -95,9 +109,11 @@ for (const [fact, confirmed] of Object.entries(removal) as [Fact, Confirmed][]) 
     const location = locationOf(volume.stored.imagePath, store.pools);
     breaks[fact](store);
     const before = store.snapshot();
-    const left = await removedUnread({ ...deps, context: testContext() }, { volume, location });
+    const gone = removing({ volume, location }, (left) => left);
+    const came = await gone.send({ ...deps, context: testContext() }, "test", unseen(store));
     if (confirmed === "before") return assert.deepEqual(store.snapshot(), before, "nothing was removed");
-    assert.deepEqual([left?.volume, left?.files, store.disks.size], [undefined, [], 0]);
+    assert.ok(typeof came === "object" && "answer" in came);
+    assert.deepEqual([came.answer.volume, came.answer.files, store.disks.size], [undefined, [], 0]);
   });
 }
 
@@ -124,7 +140,8 @@ for (const [fact, confirmed] of Object.entries(addition) as [Fact, Confirmed][])
     const before = store.snapshot();
     const room = { mountPoint: "pool", bytes: sizeBytes };
     const call = { ...deps, context: testContext() };
-    const end = await addedUnread(call, { volume: { id, location, sizeBytes, comment }, room });
+    const wanted = { volume: { id, location, sizeBytes, comment }, room };
+    const end = await adding(wanted, (added) => Promise.resolve(added)).send(call, "test", unseen(store));
     assert.equal(typeof end === "object", confirmed === "no-matter");
     if (confirmed === "before") assert.deepEqual(store.snapshot(), before, "nothing was added");
   });

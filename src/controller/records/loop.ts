@@ -1,15 +1,10 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
-import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { ControllerCall } from "../deps.ts";
 import { changedMeanwhile } from "../not_done.ts";
-import { added, addedUnread, type AddedVolume, type Addition } from "./add.ts";
 import type { StepKind } from "./confirmations.ts";
 import { graceLeftMs, waitForGrace } from "./grace.ts";
-import { type Mark, marked } from "./mark.ts";
-import { type Removal, removed, removedUnread } from "./remove.ts";
-import type { Room, Step } from "./steps.ts";
+import { type Came, cameTo, type Change, type NotDone, type Room, type Step } from "./steps.ts";
 import { outdateInDoubt, taken, takenUnread } from "./take.ts";
 import { assumedView, type View } from "./view.ts";
 
@@ -21,17 +16,8 @@ export type Decision<Answer> =
   | { readonly need: Level }
   /** One step. What was read back after it gives the answer, or the rule is asked again. */
   | { readonly step: Step; readonly next: (after: OwnedVolume) => Answer | "again" }
-  /** A disk becomes a volume, or ceases to be one. */
-  | { readonly mark: Mark; readonly marked: (after: StoredVolume) => Answer | "again" }
-  /** The disk goes with its image. What is left then gives the answer. */
-  | { readonly removal: Removal; readonly left: (view: VolumeView) => Answer }
-  /** A disk is added. What is left to be done while its room is still promised gives the answer. */
-  | Adding<Answer>;
-
-interface Adding<Answer> {
-  readonly addition: Addition;
-  readonly finish: (added: AddedVolume) => Promise<Answer>;
-}
+  /** A disk is added, goes, becomes a volume or ceases to be one. */
+  | Change<Answer>;
 
 /** What is read: the volume, or every disk with it, as only that tells how much room there is. */
 export type Level = "own" | "all";
@@ -97,135 +83,90 @@ export async function changeByRule<Answer extends object>(
       if (decision.stands !== undefined) await outdateInDoubt(call, verb, decision.stands);
       return decision.answer;
     }
-    if ("addition" in decision) {
-      const answer = await made(call, view, decision);
-      if (typeof answer === "object") return answer;
-      view = await read("all");
-      continue;
-    }
     // A person may have turned the last export on meanwhile: its node would write beside the next one.
-    if ("need" in decision || await hasWaited(call, verb, ending(call, decision))) {
+    if ("need" in decision || await hasWaited(call, verb, decision)) {
       view = await read("need" in decision ? decision.need : "own");
       continue;
     }
-    if ("removal" in decision) return decision.left(await removed(call, verb, decision.removal));
-    const done = await changed(call, verb, decision);
-    if (done === "no-room") {
-      view = await read("all");
-      continue;
-    }
-    if (done.answer !== "again") return done.answer;
-    view = { ...view, volume: done.after };
+    const came = await done(call, verb, view, decision);
+    if (typeof came === "object" && "answer" in came) return came.answer;
+    view = typeof came === "object" && came.view || await read("all");
   }
   throw changedMeanwhile(verb, id);
 }
 
-type Stepping<Answer> = Extract<Decision<Answer>, { readonly step: Step }>;
-type Marking<Answer> = Extract<Decision<Answer>, { readonly mark: Mark }>;
-type Removing<Answer> = Extract<Decision<Answer>, { readonly removal: Removal }>;
+/** A decision to change something. */
+type Doing<Answer> = Extract<Decision<Answer>, { readonly step: Step }> | Change<Answer>;
 
-/** Changes a volume as it was read, and asks what comes next. */
-async function changed<Answer>(
+/** Does what is decided, and asks what comes next, once its room is counted. */
+async function done<Answer extends object>(
   call: ControllerCall,
   verb: string,
-  decision: Stepping<Answer> | Marking<Answer>,
-): Promise<{ readonly after: StoredVolume; readonly answer: Answer | "again" } | "no-room"> {
-  if ("mark" in decision) {
-    const after = await marked(call, verb, decision.mark);
-    return { after, answer: decision.marked(after) };
+  view: View,
+  decision: Doing<Answer>,
+): Promise<Came<Answer> | NotDone> {
+  if (!("step" in decision)) {
+    return await withRoom(call, decision.room, () => decision.send(call, verb, view));
   }
   const { step, next } = decision;
-  const after = await withRoom(call, step.room, () => taken(call, verb, step));
-  return after === "no-room" ? after : { after: after.stored, answer: next(after) };
+  const after = await withRoom(call, step.room, () => sentStep(call, verb, view, step));
+  return typeof after === "object" ? cameTo(next(after), view, after.stored) : after;
 }
 
-/** A step as far as the grace of the last withdrawal matters to it. */
-interface Ending {
-  readonly kind: StepKind;
-  /** Undefined for a disk that is no volume. */
-  readonly volume: OwnedVolume | undefined;
-}
-
-function ending<Answer>(
-  { settings }: ControllerCall,
-  decision: Stepping<Answer> | Marking<Answer> | Removing<Answer>,
-): Ending {
-  if ("step" in decision) return decision.step;
-  if ("removal" in decision) return { kind: "remove", volume: decision.removal.volume };
-  const { kind, disk } = decision.mark;
-  const ownership = judgeOwnership(disk, settings.cluster);
-  return { kind, volume: ownership.state === "owned" ? ownership.volume : undefined };
+async function sentStep(
+  call: ControllerCall,
+  verb: string,
+  { isAssumed }: View,
+  step: Step,
+): Promise<OwnedVolume | NotDone> {
+  return isAssumed ? await takenUnread(call, verb, step) ?? "perhaps" : await taken(call, verb, step);
 }
 
 /** Waits out the grace of the last withdrawal where the step needs that. Returns whether it had to. */
-async function hasWaited(call: ControllerCall, verb: string, { kind, volume }: Ending): Promise<boolean> {
+async function hasWaited<Answer>(
+  call: ControllerCall,
+  verb: string,
+  decision: Doing<Answer>,
+): Promise<boolean> {
+  const { kind, volume } = changeOf(decision);
   return endsGrace[kind] && volume !== undefined && await waitForGrace(call, volume, verb);
 }
 
-/** What came of a view that is only remembered: an answer, or what was read; without either, the volume has to be read. */
-type Tried<Answer> = { readonly answer: Answer } | { readonly view?: View };
+/** A decision as far as the grace of the last withdrawal matters to it. */
+function changeOf<Answer>(decision: Doing<Answer>): Pick<Change<Answer> | Step, "kind" | "volume"> {
+  return "step" in decision ? decision.step : decision;
+}
 
+/** What came of a view that is only remembered. */
 async function triedUnread<Answer extends object>(
   call: ControllerCall,
   verb: string,
   rule: Rule<Answer>,
   view: View,
-): Promise<Tried<Answer>> {
+): Promise<Came<Answer>> {
   const decision = await decidedBy(call, rule, view);
-  if (decision === undefined || "answer" in decision || "need" in decision || "mark" in decision) return {};
-  if ("addition" in decision) {
-    const answer = await made(call, view, decision);
-    return typeof answer === "object" ? { answer } : {};
-  }
-  const { kind, volume } = "step" in decision
-    ? decision.step
-    : { kind: "remove" as const, ...decision.removal };
+  if (decision === undefined || "answer" in decision || "need" in decision) return {};
+  const { kind, volume } = changeOf(decision);
   // What is waited for is read first.
-  if (endsGrace[kind] && graceLeftMs(call, volume) > 0) return {};
-  if ("removal" in decision) {
-    const left = await removedUnread(call, decision.removal);
-    if (left === undefined) return {};
-    if (left.volume === undefined) return { answer: decision.left(left) };
-    return { view: { ...left, id: view.id, isAssumed: false } };
-  }
-  const { step, next } = decision;
-  const after = await withRoom(call, step.room, () => takenUnread(call, verb, step));
-  if (after === undefined || after === "no-room") return {};
-  const answer = next(after);
-  return answer === "again" ? {} : { answer };
+  if (endsGrace[kind] && volume !== undefined && graceLeftMs(call, volume) > 0) return {};
+  const came = await done(call, verb, view, decision);
+  return typeof came === "object" ? came : {};
 }
 
-/** Adds a disk, and finishes it. Without an answer, every disk has to be read first, or what came of it. */
-async function made<Answer extends object>(
-  call: ControllerCall,
-  { isAssumed, all }: View,
-  { addition, finish }: Adding<Answer>,
-): Promise<Answer | "no-room" | "not-added" | undefined> {
-  return await withRoom(call, addition.room, async () => {
-    const end = isAssumed
-      ? await addedUnread(call, addition)
-      : await added(call, addition, all !== undefined);
-    return typeof end === "object" ? await finish(end) : end;
-  });
-}
-
-/**
- * Counts what is promised of a pool while it is done. Does nothing of which it is not known that there is room. Of what came of
- * it, undefined is that the router may still do it, and a word that it certainly does not.
- */
-async function withRoom<After>(
+/** Counts what is promised of a pool while it is done. Does nothing of which it is not known that there is room. */
+async function withRoom<After extends object>(
   { promised }: ControllerCall,
   room: Room | undefined,
-  take: () => Promise<After>,
-): Promise<After | "no-room"> {
+  take: () => Promise<After | NotDone>,
+): Promise<After | NotDone> {
   if (room === undefined) return await take();
   const { mountPoint, bytes, isAmple = () => true } = room;
-  return await promised.during<After | "no-room">(
+  return await promised.during<After | NotDone>(
     mountPoint,
     bytes,
     // Counted first, so that of several calls at once none overlooks another.
-    async () => isAmple() ? await take() : "no-room",
-    (after) => after === undefined ? "perhaps" : typeof after === "object",
+    async () => isAmple() ? await take() : "never",
+    (after) => after === "perhaps" ? after : typeof after === "object",
   );
 }
 

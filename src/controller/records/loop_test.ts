@@ -7,6 +7,8 @@ import { locationOf } from "../../volume/model/layout.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
 import { readView } from "../load.ts";
 import { changeByRule, type Decision, type Rule } from "./loop.ts";
+import { marking } from "./mark.ts";
+import { removing } from "./remove.ts";
 import { exported, withdrawal } from "./steps.ts";
 import type { View } from "./view.ts";
 
@@ -90,7 +92,7 @@ function removal({ owned, store }: ReturnType<typeof remembering>): Rule<{ files
   return (view) => {
     const volume = owned(view);
     const location = locationOf(volume.stored.imagePath, store.pools);
-    return decided({ removal: { volume, location }, left: ({ files }) => ({ files }) });
+    return decided(removing({ volume, location }, ({ files }) => ({ files })));
   };
 }
 
@@ -132,9 +134,9 @@ Deno.test("what is remembered of a removed volume does not count for another one
 Deno.test("changeByRule() waits for the grace before a disk ceases to be a volume, and not before it becomes one", async () => {
   const off = aDisk(aRecord({ epoch, withdrawnAtSeconds: 1_700_000_000 }));
   for (const [kind, read] of [["release", ["view", "view"]], ["mark", ["view"]]] as const) {
-    const { clock, change, methods } = remembering(off, { unexportGraceMs: 10_000 });
+    const { call, clock, change, methods } = remembering(off, { unexportGraceMs: 10_000 });
     const rule: Rule<object> = ({ volume }) =>
-      decided({ mark: { kind, disk: volume!, comment: "mine", isDone: () => true }, marked: () => ({}) });
+      decided(marking(call, { kind, disk: volume!, comment: "mine", isDone: () => true }, () => ({})));
     await inTime(clock, change(rule));
     assert.deepEqual(methods(), [...read, "change"]);
   }

@@ -1,7 +1,38 @@
 import { poolOf } from "../../volume/model/ids.ts";
-import type { ImageLocation } from "../../volume/model/inventory.ts";
+import type { ImageLocation, StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
 import type { DiskGuard, KnownDisk, Unseen } from "../../volume/ports/store.ts";
+import type { StepKind, UnreadKind } from "./confirmations.ts";
+
+/** What a step claims of a volume that was not read. */
+export interface Claim {
+  /** Undefined where there is none. */
+  readonly disk: StoredVolume | undefined;
+  /** The prefix of the names of all its files. */
+  readonly filePrefix: string;
+  /** How long the router has to be up, in milliseconds. */
+  readonly settleMs: number;
+  /** Of the image that is to be made, or to go; undefined where it stays. */
+  readonly location?: ImageLocation;
+}
+
+/** What the router is asked before each step: at least every fact that it has to confirm then. */
+const premises: Readonly<Record<UnreadKind, (claim: Claim) => readonly Premise[] | undefined>> = {
+  add: ({ location, ...claim }) => location && premisesToAdd(location, claim),
+  begin: ({ disk, filePrefix }) => disk && premisesToExport(disk, filePrefix),
+  withdraw: ({ disk }) => disk && premisesToWithdraw(disk),
+  grow: ({ disk }) => disk && premisesToGrow(disk),
+  remove: ({ disk, location, ...claim }) => disk && location && premisesToRemove(disk, location, claim),
+};
+
+/** What the router is asked to confirm before a step; undefined where a volume has to be read first. */
+export function premisesOf(kind: StepKind, claim: Claim): readonly Premise[] | undefined {
+  return isUnread(kind) ? premises[kind](claim) : undefined;
+}
+
+function isUnread(kind: StepKind): kind is UnreadKind {
+  return Object.hasOwn(premises, kind);
+}
 
 /** What the router looks for where nobody has looked before a blank disk is added: any disk or file of it, and its pool. */
 export function premisesToAdd(

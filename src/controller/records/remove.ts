@@ -6,7 +6,8 @@ import { ifSent, sent } from "../../volume/ports/not_sent.ts";
 import type { ControllerCall } from "../deps.ts";
 import { failMutation } from "../not_done.ts";
 import { commit } from "./commit.ts";
-import { premisesOf } from "./confirmations.ts";
+import { premisesOf } from "./premises.ts";
+import type { Change } from "./steps.ts";
 
 /** A disk that is to go, with its image. */
 export interface Removal {
@@ -16,12 +17,29 @@ export interface Removal {
   readonly otherwise?: VolumeError;
 }
 
+/** A disk that goes with its image. What is left of the volume then gives the answer. */
+export function removing<Answer>(removal: Removal, answer: (left: VolumeView) => Answer): Change<Answer> {
+  const { volume } = removal;
+  return {
+    kind: "remove",
+    volume,
+    send: async (call, verb, { id, isAssumed }) => {
+      if (!isAssumed) return { answer: answer(await removed(call, verb, removal)) };
+      const after = await removedUnread(call, removal);
+      if (after === undefined) return {};
+      return after.volume === undefined
+        ? { answer: answer(after) }
+        : { view: { ...after, id, isAssumed: false } };
+    },
+  };
+}
+
 /**
  * Removes the disk of a volume as it was read, with its image, and returns what is left of the volume. One command.
  *
  * @throws {VolumeError} busy or unavailable when the disk is still there
  */
-export async function removed(call: ControllerCall, verb: string, removal: Removal): Promise<VolumeView> {
+async function removed(call: ControllerCall, verb: string, removal: Removal): Promise<VolumeView> {
   const { volume: { stored }, location: remove, otherwise } = removal;
   const { id, comment } = stored;
   const write = { id, remove, filePrefix: filePrefixOf(id, call.settings.cluster) };
@@ -37,7 +55,7 @@ export async function removed(call: ControllerCall, verb: string, removal: Remov
  *
  * @throws {VolumeError} unavailable when what came of the command cannot be read
  */
-export async function removedUnread(
+async function removedUnread(
   call: ControllerCall,
   { volume: { stored: disk }, location }: Removal,
 ): Promise<VolumeView | undefined> {

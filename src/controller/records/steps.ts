@@ -7,6 +7,7 @@ import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { commentWith } from "./comment.ts";
 import type { StepKind } from "./confirmations.ts";
+import type { View } from "./view.ts";
 
 /** One change on the router. It names what is to be; guards, retries and late commands are not its business. */
 export interface Step {
@@ -33,6 +34,33 @@ export interface Room {
    * @param uncounted what is not counted yet. @default {0}
    */
   readonly isAmple?: (uncounted?: bigint) => boolean;
+}
+
+/** A disk is added, goes, becomes a volume or ceases to be one: that carries how it is sent. */
+export interface Change<Answer> {
+  readonly kind: Exclude<StepKind, Step["kind"]>;
+  /** Whose last withdrawal it may have to wait for; undefined where there is none. */
+  readonly volume: OwnedVolume | undefined;
+  /** Undefined where it takes none. */
+  readonly room?: Room | undefined;
+  /**
+   * Sends it, by a view that was read, or by one that the router confirms. Where that came to nothing it returns whether the
+   * router may still do it.
+   */
+  readonly send: (call: ControllerCall, verb: string, view: View) => Promise<Came<Answer> | NotDone>;
+}
+
+/** What a change came to: the answer, or what was read back of the volume; without either, the volume has to be read. */
+export type Came<Answer> = { readonly answer: Answer } | { readonly view?: View };
+
+/** What a change that came to nothing may still come to: nothing, as it was certainly not sent, or all, as it may come late. */
+export type NotDone = "never" | "perhaps";
+
+/** The answer by what was read back of a volume, or its view, by which the rule is asked again. */
+export function cameTo<Answer>(answer: Answer | "again", view: View, volume: StoredVolume): Came<Answer> {
+  if (answer !== "again") return { answer };
+  // What else was claimed of it is still to be read.
+  return view.isAssumed ? {} : { view: { ...view, volume } };
 }
 
 /**

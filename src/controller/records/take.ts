@@ -6,7 +6,7 @@ import { ifSent } from "../../volume/ports/not_sent.ts";
 import type { ControllerCall } from "../deps.ts";
 import { commentWith, fittingComment, isCut } from "./comment.ts";
 import { commit } from "./commit.ts";
-import { premisesOf } from "./confirmations.ts";
+import { premisesOf } from "./premises.ts";
 import { isExportedAs, type Step } from "./steps.ts";
 import { changeVolume, putBack, restoreComment } from "./write.ts";
 

@@ -30,8 +30,9 @@ import { assertGrown, grownTo, growVolume } from "./expand.ts";
 import { roomFor } from "./room.ts";
 import { assertImageShown, heldBytes } from "../load.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
-import type { AddedVolume } from "../records/add.ts";
+import { type AddedVolume, adding } from "../records/add.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
+import { removing } from "../records/remove.ts";
 import { assumedView, readSlot, type View } from "../records/view.ts";
 import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -123,7 +124,7 @@ async function decideCreating(
   assertHarmsNone(call, plan.id);
   const { source } = request;
   return source === undefined
-    ? adding(call, view, plan, request)
+    ? makingBlank(call, view, plan, request)
     : await cloning(call, view, plan, { ...request, source });
 }
 
@@ -155,7 +156,7 @@ function keeping(
   return grownTo(call, "create", view, wanted, (volume) => ({ volume, unneeded }));
 }
 
-function adding(
+function makingBlank(
   call: ControllerCall,
   view: View,
   plan: VolumePlan,
@@ -165,7 +166,7 @@ function adding(
   const sizeBytes = chooseSize(range);
   const room = roomFor(call, view, plan.basePath, sizeBytes);
   const addition = { volume: planBlank(call, view, plan, sizeBytes), room };
-  return { addition, finish: (added) => finishAdded(call, added, { view, sizeBytes, range }) };
+  return adding(addition, (added) => finishAdded(call, added, { view, sizeBytes, range }));
 }
 
 async function cloning(
@@ -189,10 +190,7 @@ async function cloning(
     if (isRefused && subvolume?.parent !== undefined) await discardUnmarked(call, id, location);
   };
   const { range } = request;
-  return {
-    addition: { volume, room, mend },
-    finish: (added) => finishAdded(call, added, { view, sizeBytes, range }),
-  };
+  return adding({ volume, room, mend }, (added) => finishAdded(call, added, { view, sizeBytes, range }));
 }
 
 /** A blank volume. */
@@ -279,7 +277,7 @@ async function takeBack(
   const nothing = { foreign: undefined, sharers: [], files: [] };
   const first: View = { ...state, ...nothing, id, isAssumed: false, volume: volume.stored };
   const about = { id, verb: "create", first, read: () => readSlot(call, id) };
-  const left = await changeByRule(call, about, () => Promise.resolve({ removal, left: (view) => view }));
+  const left = await changeByRule(call, about, () => Promise.resolve(removing(removal, (left) => left)));
   if (left.files.some((file) => file.path === imagePath)) throw otherwise;
 }
 

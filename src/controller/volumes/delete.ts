@@ -12,6 +12,7 @@ import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNotImported, assertNotShared, assertOwnImage, foldersOf, ownFilePrefix } from "../load.ts";
 import { answered, failMutation } from "../not_done.ts";
 import { type About, changeByRule, type Decision } from "../records/loop.ts";
+import { removing } from "../records/remove.ts";
 import { withdrawal } from "../records/steps.ts";
 import { readSlot, type View } from "../records/view.ts";
 import { assertOneObject } from "../one_object.ts";
@@ -91,7 +92,7 @@ interface Left {
 /** Decides by what is known of the volume. Only one that nobody has and that is off is removed unread. */
 function decideDeleting(call: ControllerCall, view: View): Promise<Decision<Left>> {
   return Promise.resolve(
-    view.volume === undefined ? provenGone(call, view) : removing(call, view, view.volume),
+    view.volume === undefined ? provenGone(call, view) : decideRemoving(call, view, view.volume),
   );
 }
 
@@ -103,7 +104,7 @@ function provenGone(call: ControllerCall, view: View): Decision<Left> {
   return { answer: { view, folders } };
 }
 
-function removing(call: ControllerCall, view: View, stored: StoredVolume): Decision<Left> {
+function decideRemoving(call: ControllerCall, view: View, stored: StoredVolume): Decision<Left> {
   const { cluster, settleMs } = call.settings;
   const volume = assertOwned(stored, cluster, "delete");
   assertNotHeld(volume);
@@ -121,7 +122,7 @@ function removing(call: ControllerCall, view: View, stored: StoredVolume): Decis
   if (view.isAssumed && (stored.exported || !isPlain(volume, cluster))) return { need: "own" };
   const location = locationOf(stored.imagePath, view.pools);
   if (stored.exported) return { step: withdrawal(call, volume), next: () => "again" };
-  return { removal: { volume, location }, left: (left) => leftOf(call, volume, left) };
+  return removing({ volume, location }, (left) => leftOf(call, volume, left));
 }
 
 /** What is left of a volume whose disk was removed: by a router that has all its disks, its pools and its last seconds. */
