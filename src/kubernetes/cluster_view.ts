@@ -1,6 +1,6 @@
 import { messageOf, VolumeError } from "../volume/errors.ts";
 import type { ObjectName } from "../volume/model/name_plates.ts";
-import { publishedCounter } from "../volume/model/publish_context.ts";
+import { publishedCounter } from "../volume/model/parse_context.ts";
 import type {
   ClusterAttachment,
   ClusterView,

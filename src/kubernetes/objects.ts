@@ -1,6 +1,6 @@
 import type { ClusterVolume } from "../volume/ports/cluster_view.ts";
 import { machineHash } from "../volume/model/host/machine.ts";
-import { parsePublishedExport, type PublishedExport } from "../volume/model/publish_context.ts";
+import { parsePublishedExport, type PublishedExport } from "../volume/model/parse_context.ts";
 import type { ClusterNode } from "../volume/rules/detached_nodes.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 

@@ -10,7 +10,7 @@ import {
   targetPath,
   volumeId,
 } from "../../tests/fakes/node_deps.ts";
-import { parsePublishContext } from "../volume/model/publish_context.ts";
+import { parsePublishContext } from "../volume/model/parse_context.ts";
 import { OrphanedConnections } from "./connections/orphaned_connections.ts";
 import { connectedNqns } from "./connections/observe.ts";
 

@@ -7,7 +7,8 @@ import type {
 } from "../../src/volume/ports/cluster_view.ts";
 import type { ObjectName } from "../../src/volume/model/name_plates.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { type ContextValues, parsePublishedExport } from "../../src/volume/model/publish_context.ts";
+import type { ContextValues } from "../../src/volume/model/publish_context.ts";
+import { parsePublishedExport } from "../../src/volume/model/parse_context.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 
 /** A cluster whose answers the test sets. */

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
-import { decodeHandle } from "../../src/volume/model/ids.ts";
+import { decodeHandle } from "../../src/volume/model/handles.ts";
 import { legacyEpoch } from "../../src/volume/model/epoch.ts";
 import {
   formatComment,
@@ -13,7 +13,7 @@ import {
   parseComment,
   type RecordComment,
 } from "../../src/volume/model/record.ts";
-import { parsePublishContext } from "../../src/volume/model/publish_context.ts";
+import { parsePublishContext } from "../../src/volume/model/parse_context.ts";
 import { importedSource } from "../../src/volume/model/sources.ts";
 import {
   formatKnown,

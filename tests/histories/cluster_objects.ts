@@ -1,9 +1,6 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import {
-  type ContextValues,
-  parsePublishedExport,
-  publishedCounter,
-} from "../../src/volume/model/publish_context.ts";
+import type { ContextValues } from "../../src/volume/model/publish_context.ts";
+import { parsePublishedExport, publishedCounter } from "../../src/volume/model/parse_context.ts";
 import type { ClusterAttachment, ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import { aClusterVolume } from "../fakes/cluster_view.ts";

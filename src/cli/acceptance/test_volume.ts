@@ -1,7 +1,7 @@
 import type { VolumeCapability } from "../../csi/generated/csi.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";
 import type { Sent } from "../../csi/server/proto.ts";
-import { parsePublishContext } from "../../volume/model/publish_context.ts";
+import { parsePublishContext } from "../../volume/model/parse_context.ts";
 import { assertHolds } from "./step.ts";
 import { type LifeKind, nodeId, otherNodeId } from "./names.ts";
 

@@ -5,7 +5,8 @@ import { legacyFlags } from "./legacy_flags.ts";
 import { routerFlags, serveFlags } from "./flag_tables.ts";
 import { FlagError } from "../flags.ts";
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
-import { clusterHash, VolumeIdPrefix } from "../../volume/model/ids.ts";
+import { clusterHash } from "../../volume/model/ids.ts";
+import { VolumeIdPrefix } from "../../volume/model/handles.ts";
 
 const none: Environment = () => undefined;
 const reach = ["--rds-address", "10.0.0.1", "--rds-key", "/key", "--rds-host-key", "ssh-ed25519 AAAA"];
@@ -493,8 +494,7 @@ Deno.test("readServeConfig() reads a node's topology, and refuses invalid or rep
   const placed = serve([...node, "--topology", "rack=a", "--topology", "example.com/zone=b-1"]);
   assert.deepEqual(placed.node?.topology, { rack: "a", "example.com/zone": "b-1" });
   for (const given of [["rack"], ["=a"], ["rack="], ["rack=a b"], ["rack=a", "rack=b"]]) {
-    const flags = given.flatMap((one) => ["--topology", one]);
-    const problems = problemsOf(() => serve([...node, ...flags]));
+    const problems = problemsOf(() => serve([...node, ...given.flatMap((one) => ["--topology", one])]));
     assert.match(problems.join(), /--topology cannot be ".*"; use key=value/, given.join());
   }
 });

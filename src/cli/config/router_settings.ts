@@ -5,13 +5,8 @@ import { describeNeeds } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { unexportGraceFor } from "../../router_profile/waits.ts";
 import { messageAbout, VolumeError } from "../../volume/errors.ts";
-import {
-  assertNodeId,
-  backendClusterHash,
-  backendNameWords,
-  isBackendName,
-  VolumeIdPrefix,
-} from "../../volume/model/ids.ts";
+import { assertNodeId, backendClusterHash } from "../../volume/model/ids.ts";
+import { backendNameWords, isBackendName, VolumeIdPrefix } from "../../volume/model/handles.ts";
 import { assertBasePath } from "../../volume/model/parameters.ts";
 import { isHostAddress, parseNvmeAddresses } from "../../volume/model/address.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";

@@ -1,6 +1,7 @@
 import type { VolumeCapability } from "../../csi/generated/csi.ts";
 import type { Sent } from "../../csi/server/proto.ts";
-import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
+import type { PublishContext } from "../../volume/model/publish_context.ts";
+import { parsePublishContext } from "../../volume/model/parse_context.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { alignColumns } from "../table.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";

@@ -1,12 +1,7 @@
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import { assertSizesKnown, availableBeside, availableBytes, getPool } from "../../volume/rules/capacity.ts";
-import {
-  kindName,
-  parseCapability,
-  parseRecordedCapabilities,
-  type RequestedCapability,
-  sameKind,
-} from "../../volume/model/capabilities.ts";
+import { kindName, parseRecordedCapabilities, sameKind } from "../../volume/model/capabilities.ts";
+import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isVolumeId, poolOf } from "../../volume/model/ids.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, aVolume, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { RequestedCapability } from "../../volume/model/capabilities.ts";
+import type { RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { mebibyte } from "../../volume/model/sizes.ts";
 import { getCapacity, getVolume, listVolumes, reasonAgainst } from "./read.ts";
 

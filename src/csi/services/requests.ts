@@ -1,17 +1,9 @@
-import {
-  type Capability,
-  parseCapability,
-  type RequestedCapability,
-} from "../../volume/model/capabilities.ts";
+import type { Capability } from "../../volume/model/capabilities.ts";
+import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { isLegacySnapshotId, noData } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import {
-  assertHandle,
-  assertVolumeId,
-  isSnapshotId,
-  isVolumeId,
-  type VolumeIdPrefix,
-} from "../../volume/model/ids.ts";
+import { assertVolumeId, isSnapshotId, isVolumeId } from "../../volume/model/ids.ts";
+import { assertHandle, type VolumeIdPrefix } from "../../volume/model/handles.ts";
 import { maxDirectoryHandleBytes } from "../../volume/model/directory/handle.ts";
 import type { SizeRange } from "../../volume/model/sizes.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";

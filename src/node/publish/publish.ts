@@ -10,7 +10,7 @@ import { isAnyMounted, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_t
 import { thawForPods } from "../connections/last_unmount.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
 import { readChain } from "../chain/chain.ts";
-import { epochText } from "../../volume/model/publish_context.ts";
+import { epochText } from "../../volume/model/parse_context.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
 import { settled } from "../stage/settled.ts";

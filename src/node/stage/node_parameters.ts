@@ -2,7 +2,8 @@ import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import type { DeviceLayer } from "../../volume/model/device_layer.ts";
 import { parseMkfsOptions, withoutPanic } from "../../volume/model/filesystem/mkfs_options.ts";
 import { fromLegacyContext, nodeForms } from "../../volume/model/parameters.ts";
-import { type ContextValues, wrongContextValue } from "../../volume/model/publish_context.ts";
+import type { ContextValues } from "../../volume/model/publish_context.ts";
+import { wrongContextValue } from "../../volume/model/parse_context.ts";
 import type { KeyCost } from "../../volume/ports/encryption.ts";
 import type { ConnectionSettings } from "../../volume/model/staging/state.ts";
 

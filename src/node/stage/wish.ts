@@ -7,7 +7,8 @@ import {
 import { VolumeError } from "../../volume/errors.ts";
 import { parsePassphrases, type Passphrases } from "../../volume/model/encryption.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
-import { parsePublishContext, type PublishContext } from "../../volume/model/publish_context.ts";
+import type { PublishContext } from "../../volume/model/publish_context.ts";
+import { parsePublishContext } from "../../volume/model/parse_context.ts";
 import type { ConnectionSettings, Intent } from "../../volume/model/staging/state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { connectedNqns } from "../connections/observe.ts";

@@ -1,4 +1,4 @@
-import { decodeHandle, encodeHandle } from "../../volume/model/ids.ts";
+import { decodeHandle, encodeHandle } from "../../volume/model/handles.ts";
 
 const ending = ".json";
 

@@ -4,12 +4,10 @@ import {
   formatCapabilities,
   isReadOnlyMode,
   modeLetters,
-  parseCapabilities,
-  parseCapability,
   parseRecordedCapabilities,
-  type RequestedCapability,
   sameKind,
 } from "./capabilities.ts";
+import { parseCapabilities, parseCapability, type RequestedCapability } from "./requested_capabilities.ts";
 
 const mount = (mode: string, fsType = ""): RequestedCapability => ({ access: "mount", fsType, mode });
 const block = (mode: string): RequestedCapability => ({ access: "block", fsType: "", mode });

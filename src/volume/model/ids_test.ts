@@ -6,19 +6,15 @@ import {
   assertNodeId,
   assertVolumeId,
   clusterHash,
-  decodeHandle,
-  encodeHandle,
-  isBackendName,
   isLegacyId,
   isSnapshotId,
   isVolumeId,
   nameDigest,
   parentFolder,
   poolOf,
-  splitHandle,
   volumeIdFor,
-  VolumeIdPrefix,
 } from "./ids.ts";
+import { decodeHandle, encodeHandle, isBackendName, splitHandle, VolumeIdPrefix } from "./handles.ts";
 import { filePrefixOf } from "./image_names.ts";
 
 const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";

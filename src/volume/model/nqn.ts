@@ -1,5 +1,6 @@
 import { parseEpoch } from "./epoch.ts";
-import { decodeHandle, isBackendName, isVolumeId } from "./ids.ts";
+import { isVolumeId } from "./ids.ts";
+import { decodeHandle, isBackendName } from "./handles.ts";
 
 /** The parts of the NQN of an export of this driver. */
 export interface ExportName {

@@ -1,13 +1,8 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../errors.ts";
-import {
-  filesystemNamed,
-  formatPublishContext,
-  parsePublishContext,
-  parsePublishedExport,
-  type PublishContext,
-} from "./publish_context.ts";
+import { formatPublishContext, type PublishContext } from "./publish_context.ts";
+import { filesystemNamed, parsePublishContext, parsePublishedExport } from "./parse_context.ts";
 
 const context = {
   nvmeAddress: "10.0.0.1",

@@ -1,5 +1,5 @@
 import type { ObjectName } from "../model/name_plates.ts";
-import type { PublishedExport } from "../model/publish_context.ts";
+import type { PublishedExport } from "../model/parse_context.ts";
 import type { CallContext } from "./system.ts";
 
 /** The fields of a PersistentVolume of this driver that rules about volumes need. */

@@ -1,9 +1,5 @@
-import {
-  type AccessMode,
-  defaultFilesystem,
-  formatCapabilities,
-  type VolumeKind,
-} from "../model/capabilities.ts";
+import { type AccessMode, formatCapabilities, type VolumeKind } from "../model/capabilities.ts";
+import { defaultFilesystem } from "../model/requested_capabilities.ts";
 import type { ClusterVolume, NodeAttachment } from "../ports/cluster_view.ts";
 import { type Epoch, isLegacyEpoch, legacyEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";

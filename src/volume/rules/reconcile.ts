@@ -1,7 +1,7 @@
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import { type Epoch, formatEpoch } from "../model/epoch.ts";
 import { isLegacyId } from "../model/ids.ts";
-import { publishedCounter } from "../model/publish_context.ts";
+import { publishedCounter } from "../model/parse_context.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
 import { usesOwnImage } from "../model/sources.ts";
 import { exportedCounter, isExportedAsRecorded } from "./publish.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
-import { parsePublishedExport } from "../model/publish_context.ts";
+import { parsePublishedExport } from "../model/parse_context.ts";
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import {

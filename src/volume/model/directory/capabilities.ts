@@ -1,5 +1,6 @@
 import { VolumeError } from "../../errors.ts";
-import { type AccessMode, parseAccessMode, type RequestedCapability } from "../capabilities.ts";
+import type { AccessMode } from "../capabilities.ts";
+import { parseAccessMode, type RequestedCapability } from "../requested_capabilities.ts";
 
 /**
  * Parses a capability that a request names for a directory: a file system that any number of nodes may write to.
