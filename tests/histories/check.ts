@@ -66,6 +66,8 @@ class Checker {
   readonly #begunBlind = new Set<string>();
   /** The exports that nodes were given and still rely on, as `volume nqn`. */
   readonly #served = new Set<string>();
+  /** The NQN under which each volume was exported when the router showed its disk last. */
+  readonly #shown = new Map<string, string | undefined>();
   readonly #contents = new Contents();
   /** Whether the router has had an earlier configuration. */
   #isRestored = false;
@@ -124,7 +126,7 @@ class Checker {
       const isTold = (of: string) => !this.#isClusterRestored && this.#exports.isAttached(of);
       this.#contents.restored(this.#images.keys().filter((of) => !isTold(of)), this.#kernels.values());
     }
-    this.#served.clear();
+    if (forgets) this.#served.clear();
     this.#exports.rebooted();
   }
 
@@ -238,7 +240,7 @@ class Checker {
     this.#calls.delete(number);
     const { verb, of, node } = call;
     if (verb === "publish" || verb === "unpublish") {
-      this.#sharing.answered(of, node!, verb, error);
+      this.#sharing.answered({ of, node: node!, verb }, error, compared === true);
       const own = call.before !== undefined && this.#nodeOfNqn.get(call.before) === node;
       if (error === undefined || (verb === "unpublish" && own)) {
         this.#exports.unpublished(of, call.before, error);
@@ -371,13 +373,19 @@ class Checker {
         if (volume === of) this.#violated(`${of} went while ${node} had it`);
       }
     }
-    if (before?.exported !== image.exported && this.#served.delete(`${of} ${before?.exported}`)) {
-      this.#violated(`${before?.exported} was taken away, and nobody asked for that`);
-    }
+    if (!image.hidden) this.#showed(of, image.exported);
     if (before?.exported !== image.exported) this.#violated(...this.#exports.changed(of, before?.exported));
     const isUnwanted = this.#unwanted.has(of);
     this.#violated(...this.#contents.image(image, { isUnwanted, isShared: this.#sharing.isShared(of) }));
     this.#changed(of);
+  }
+
+  #showed(of: string, exported: string | undefined): void {
+    const before = this.#shown.get(of);
+    this.#shown.set(of, exported);
+    if (before !== exported && this.#served.delete(`${of} ${before}`)) {
+      this.#violated(`${before} was taken away, and nobody asked for that`);
+    }
   }
 
   #kernel({ kind: _, ...kernel }: Kernel & { readonly kind: string }): void {

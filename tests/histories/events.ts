@@ -78,6 +78,8 @@ export type HistoryEvent =
     readonly bytes: bigint | undefined;
     /** Whether any part of it exists: an image, an incomplete copy, a disk. */
     readonly exists: boolean;
+    /** Whether the router does not show its disk yet. @default {false} */
+    readonly hidden?: boolean;
     /** Whether the disk is on another file. @default {false} */
     readonly elsewhere?: boolean;
     readonly value: string | undefined;

@@ -17,8 +17,8 @@ interface Note {
 
 /** The slot of a disk that a person makes of a volume's image. */
 const secondSlot = "by-hand";
-/** What is done to pools, whatever becomes of the disk. */
-const ofPools: readonly HandStep["what"][] = ["filled", "scarce"];
+/** What is done also to a disk that is exported: to its record, its row, or its pool. */
+const everywhere: readonly HandStep["what"][] = ["filled", "scarce", "cut-record", "unreadable", "odd-row"];
 /** What takes a disk away from its slot, or its image from the disk. */
 const away: readonly HandStep["what"][] = ["renamed", "image-aside"];
 /** What the router says of a disk that it has mounted. */
@@ -73,7 +73,7 @@ export class Hands {
     return true;
   }
 
-  /** Changes a volume's disk, unless it is exported. Returns what takes the change back. */
+  /** Changes a volume's disk, mostly unless it is exported. Returns what takes the change back. */
   change(id: string, what: HandStep["what"], leftMib = 0): (() => void) | undefined {
     const disk = this.#store.disks.get(id);
     const key = `${what} ${id}`;
@@ -81,7 +81,7 @@ export class Hands {
     const isOwn = disk !== undefined && this.#isRecorded(disk);
     if (!isOwn && what !== "odd-row" && what !== "unreadable") return;
     if (
-      disk === undefined || disk.exported && !ofPools.includes(what) || this.#undo.has(key) ||
+      disk === undefined || disk.exported && !everywhere.includes(what) || this.#undo.has(key) ||
       this.#store.hidden.has(id)
     ) return;
     if (away.includes(what) && !this.#mayGoAway(disk, what)) return;

@@ -125,6 +125,7 @@ export class Observer {
       of,
       bytes: isWhole ? disk.sizeBytes : undefined,
       exists: disk !== undefined || path !== undefined,
+      hidden: this.#store.hidden.has(of),
       elsewhere: isElsewhere,
       value: this.#valueAt(path ?? disk?.imagePath),
       exported: disk?.exported === true && !this.#store.hidden.has(of) ? disk.exportNqn : undefined,

@@ -101,7 +101,7 @@ export class Outside {
     const { isSlow, isUnwanted, isWanted, hands, record } = this.#parts;
     const nqn = this.#store.disks.get(id)?.exportNqn ?? "";
     const isUnseen = exported ? isSlow() || isUnwanted(id) || hands.isAt(id) : this.#turnedOn.has(nqn);
-    if (nqn === "" || isUnseen) return;
+    if (nqn === "" || isUnseen || this.#store.disks.get(id)?.exported === exported) return;
     if (exported) {
       // What a call has sent and given up comes before.
       this.#store.runLate();

@@ -276,6 +276,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "x=${digest(body, 8)}}`;",
   },
   {
+    title: "a record that a person cut is put back as one that the router cut",
+    file: "src/controller/records/comment.ts",
+    from: "kept.length < written.length && written.startsWith(kept);",
+    to: "kept.length < written.length;",
+  },
+  {
     title: "a growth that the router forgot stays forgotten",
     file: "src/controller/attachments/forgotten_growths.ts",
     from: "    if (imageBytes <= sizeBytes || !canGrow || isImported(volume.record)) return undefined;",

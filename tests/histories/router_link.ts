@@ -1,4 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
+import type { NotSent } from "../../src/volume/ports/not_sent.ts";
 import type { Premise } from "../../src/volume/ports/premise.ts";
 import { idOfWrite, type VolumeStore, type Write } from "../../src/volume/ports/store.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
@@ -108,14 +109,14 @@ async function sendCommand(ends: LinkEnds, command: Command): Promise<unknown> {
   await process.alive();
   if (what === "dies-before") process.die();
   await process.alive();
-  if (what === "lost") throw new VolumeError("unavailable", "Cannot reach the router");
+  if (what === "lost") return unsent(name, "Cannot reach the router");
   const context = args.find(isContext);
   context?.signal.throwIfAborted();
   const refusal = process.lead.refusal();
-  if (refusal !== undefined) throw new VolumeError("unavailable", `Cannot ask the router because ${refusal}`);
+  if (refusal !== undefined) return unsent(name, `Cannot ask the router because ${refusal}`);
   if (process.isWithoutRouter) {
     await clock.sleep(unreachableMs, context?.signal);
-    throw new VolumeError("unavailable", "Cannot reach the router");
+    return unsent(name, "Cannot reach the router");
   }
   if (ends.sent !== undefined) count(ends.sent, ends.store, command);
   const running = runCommand(ends, { ...command, takesMs: name === "copyFile" ? takesMs : wayMs });
@@ -126,6 +127,17 @@ async function sendCommand(ends: LinkEnds, command: Command): Promise<unknown> {
   } finally {
     await process.alive();
   }
+}
+
+/**
+ * Like the adapter: of a write that the router has certainly not got that is told, of all else thrown.
+ *
+ * @throws {VolumeError} unavailable
+ */
+function unsent(name: StoreMethod, message: string): NotSent {
+  const notSent = new VolumeError("unavailable", message);
+  if (name === "commit") return { notSent };
+  throw notSent;
 }
 
 function count(sent: Sent, { disks }: FakeVolumeStore, { name, args, what }: Command): void {

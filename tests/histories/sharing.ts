@@ -10,7 +10,11 @@ export class Sharing {
   readonly #everPairs = new Set<string>();
   /** The NQNs under which each volume was open last. */
   readonly #opened = new Map<string, readonly string[]>();
-  #isRestored = false;
+  /** The volumes of which the router has an earlier record, until a call for them has asked the cluster. */
+  readonly #restored = new Set<string>();
+  /** The nodes that have left, and those of them whom an earlier record does not know to have been there. As `volume node`. */
+  readonly #left = new Set<string>();
+  readonly #unknown = new Set<string>();
   /** The volumes that any two nodes may share. */
   readonly #anyPairs = new Set<string>();
   /** The nodes of which a publish failed: the router may carry it out late. As `volume node`. */
@@ -27,7 +31,8 @@ export class Sharing {
 
   /** The router has an earlier record of its holders: whichever pair there was may be in it. */
   restored(): void {
-    this.#isRestored = true;
+    for (const of of this.#pods.keys()) this.#restored.add(of);
+    for (const left of this.#left) this.#unknown.add(left);
   }
 
   opened(of: string, nqns: readonly string[]): void {
@@ -45,7 +50,7 @@ export class Sharing {
   /** A node asks for the volume. It finds no pair that has ended, unless both are among those that have the volume already. */
   asked(of: string, node: string, having: readonly string[]): void {
     const pods = this.#pods.get(of);
-    if (pods === undefined || this.#isRestored || this.#inDoubt.has(`${of} ${node}`)) return;
+    if (pods === undefined || this.#restored.has(of) || this.#inDoubt.has(`${of} ${node}`)) return;
     for (const pair of this.#pairs) {
       const [volume, ...nodes] = pair.split(" ");
       const goesOn = pods.length === 2 && pair === pairOf(of, pods) ||
@@ -54,16 +59,29 @@ export class Sharing {
     }
   }
 
-  /** It was answered; without an error it was OK. */
-  answered(of: string, node: string, verb: "publish" | "unpublish", error: string | undefined): void {
+  /** It was answered; without an error it was OK. @param compared whether the cluster has answered meanwhile */
+  answered(
+    { of, node, verb }: {
+      readonly of: string;
+      readonly node: string;
+      readonly verb: "publish" | "unpublish";
+    },
+    error: string | undefined,
+    compared: boolean,
+  ): void {
+    if (error === undefined && compared) this.#restored.delete(of);
+    if (error === undefined) this.#left[verb === "unpublish" ? "add" : "delete"](`${of} ${node}`);
+    if (error === undefined && verb === "publish") this.#unknown.delete(`${of} ${node}`);
     if (verb === "publish" && error !== undefined) this.#inDoubt.add(`${of} ${node}`);
     if (verb === "unpublish" && error === undefined) this.#inDoubt.delete(`${of} ${node}`);
   }
 
   /** Whether these nodes may write at once. */
-  allows(of: string, writers: readonly string[]): boolean {
+  allows(of: string, all: readonly string[]): boolean {
+    // Of a node that left without giving the volume up an earlier record says nothing, nor does the cluster.
+    const writers = this.isShared(of) ? all.filter((node) => !this.#unknown.has(`${of} ${node}`)) : all;
     if (writers.length < 2) return true;
-    const pairs = this.#isRestored ? this.#everPairs : this.#pairs;
+    const pairs = this.#restored.has(of) ? this.#everPairs : this.#pairs;
     return writers.length === 2 && (this.#anyPairs.has(of) || pairs.has(pairOf(of, writers)));
   }
 }
