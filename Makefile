@@ -26,8 +26,6 @@ export PROJECT_URL ?=
 # Another platform to compile for, such as aarch64-unknown-linux-gnu.
 export COMPILE_TARGET ?=
 
-# How the other driver is run for `make bench/versus`, see tests/bench/versus.ts.
-export OTHER ?=
 # Tests to run with `make test/some`, and a flag that makes a skipped test a failure.
 export T ?= src
 export STRICT ?=

@@ -1,6 +1,6 @@
 import type { Subject } from "../support/parts.ts";
 import { percentile, type RpcSamples } from "./rpc.ts";
-import { startVersus, type VersusStack } from "./versus_stack.ts";
+import { type ControllerStack, startController } from "./controller_stack.ts";
 
 /** How the cost of one RPC grows with the number of disks, and what it costs whatever that is. */
 export interface Flatness {
@@ -35,8 +35,8 @@ const rpcs = [
  * runs on the machine slows both.
  */
 export async function measureFlatness(subject: Subject): Promise<FlatnessByCall> {
-  await using small = await startVersus(subject, 0, few);
-  await using large = await startVersus(subject, 0, many);
+  await using small = await startController(subject, few);
+  await using large = await startController(subject, many);
   const result: Record<string, Flatness> = {};
   for (const inFlight of [1, 16]) {
     const [among, amongMany] = await inTurns([small, large], inFlight);
@@ -45,8 +45,8 @@ export async function measureFlatness(subject: Subject): Promise<FlatnessByCall>
   return result;
 }
 
-async function inTurns(stacks: readonly VersusStack[], inFlight: number): Promise<RpcSamples[][]> {
-  const bench = { rpcs, parameters: {}, inFlight, volumes: 32 };
+async function inTurns(stacks: readonly ControllerStack[], inFlight: number): Promise<RpcSamples[][]> {
+  const bench = { rpcs, inFlight, volumes: 32 };
   const samples = stacks.map((): RpcSamples[] => []);
   for (let number = 0; number < 4; number++) {
     for (const [index, stack] of stacks.entries()) {

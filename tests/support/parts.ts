@@ -34,8 +34,6 @@ export interface Part {
   readonly ended: Promise<number>;
   /** Resident memory. */
   residentBytes(): Promise<number>;
-  /** Processor time of all its threads so far, in milliseconds. */
-  processorMs(): Promise<number>;
   /** How many files and sockets it has open. */
   openFiles(): number;
   /** All that it has printed so far. */
@@ -182,10 +180,6 @@ class ChildPart implements Part {
     return residentBytes(this.#child.pid);
   }
 
-  processorMs(): Promise<number> {
-    return processorMs(this.#child.pid);
-  }
-
   printed(): Promise<string> {
     return Deno.readTextFile(this.#log);
   }
@@ -204,15 +198,4 @@ class ChildPart implements Part {
 export async function residentBytes(pid: number): Promise<number> {
   const status = await Deno.readTextFile(`/proc/${pid}/status`);
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024;
-}
-
-/** Ticks of the kernel's clock per second (sysconf(_SC_CLK_TCK)), which is 100 on every Linux platform of Deno. */
-const ticksPerSecond = 100;
-
-/** User and system time of a process, threads included (proc_pid_stat(5), fields 14 and 15), in milliseconds. */
-export async function processorMs(pid: number): Promise<number> {
-  const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
-  // After the name, which may contain blanks, the fields are counted from 3.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 1000 / ticksPerSecond;
 }
