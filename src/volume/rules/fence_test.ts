@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import type { FenceMemory } from "../model/staging/state.ts";
-import { parseFenceMemory } from "../model/staging/state_file.ts";
 import { type FenceInput, judgeFence, type OfferedRead, settleTimesToUnstage } from "./fence.ts";
 import type { Connection } from "../ports/node_ports.ts";
 
@@ -307,27 +306,4 @@ Deno.test("judgeFence() is not hurried by a clock that is set forward", () => {
 Deno.test("judgeFence() starts again when the clock was set back", () => {
   assertNever(history([...missedFrom(0, 1200), ...missedFrom(1170, 2370)]));
   assert.equal(history([...missed(0), ...missedFrom(-30, 1170), ...missed(1171)]).at(-1), "fenced");
-});
-
-Deno.test("parseFenceMemory() reads what was written, and starts again for anything else", () => {
-  assert.deepEqual(parseFenceMemory(JSON.parse(JSON.stringify(almost))), almost);
-  const wrong = [
-    { ...almost, askedMs: "x" },
-    { lastMissedMs: now, missedForMs: 1 },
-    undefined,
-    null,
-    5,
-    "x",
-    [],
-    {},
-    { lastMissedMs: now },
-    { lastMissedMs: "1", missedForMs: 1 },
-    {
-      lastMissedMs: -1,
-      missedForMs: 1,
-    },
-    { lastMissedMs: now, missedForMs: null },
-    { lastMissedMs: NaN, missedForMs: Infinity },
-  ];
-  for (const value of wrong) assert.equal(parseFenceMemory(value), undefined, JSON.stringify(value));
 });

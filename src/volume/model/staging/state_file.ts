@@ -131,7 +131,7 @@ function readHere({ device, replaying, notGrown, missed, ...fields }: Fields): F
 }
 
 /** Parses a stored memory of missed reads; undefined, which starts the clock again, when it has another form. */
-export function parseFenceMemory(value: unknown): FenceMemory | undefined {
+function parseFenceMemory(value: unknown): FenceMemory | undefined {
   if (!isObject(value)) return undefined;
   const { lastMissedMs, missedForMs, askedMs } = value;
   const isTime = (time: unknown): time is number =>

@@ -46,16 +46,19 @@ Deno.test("parseStagingState() reads a staging state without a device", () => {
 });
 
 Deno.test("parseStagingState() keeps the memory of missed reads, and drops a damaged one", () => {
-  const missing = {
-    ...stagingState,
-    here: { ...here, missed: { lastMissedMs: 5, missedForMs: 6, askedMs: 4 } },
-  };
+  const memory = { lastMissedMs: 5, missedForMs: 6, askedMs: 4 };
+  const missing = { ...stagingState, here: { ...here, missed: memory } };
   assert.deepEqual(parseStagingState(formatStagingState(missing), "pvc-1", "/f"), missing);
-  for (const missed of [null, "x", { lastMissedMs: "5" }, { lastMissedMs: 5, missedForMs: 6 }]) {
+  const damaged = Object.keys(memory).flatMap((name) =>
+    [undefined, null, "5", -1].map((at) => ({ ...memory, [name]: at }))
+  );
+  for (const missed of [null, "x", 5, [], ...damaged]) {
     const fields = JSON.parse(formatStagingState(stagingState));
     const text = JSON.stringify({ ...fields, here: { ...fields.here, missed } });
     assert.deepEqual(parseStagingState(text, "pvc-1", "/f"), stagingState);
   }
+  const endless = formatStagingState(missing).replace(/("missedForMs": ?)6/, "$11e999");
+  assert.deepEqual(parseStagingState(endless, "pvc-1", "/f"), stagingState);
 });
 
 Deno.test("withMissed() sets that memory and removes it", () => {
