@@ -466,13 +466,3 @@ Deno.test("CallRunner.stop() resolves at once when nothing runs", async () => {
   await runner.stop(25_000);
   assert.equal(clock.waiting, 0);
 });
-
-Deno.test("two CallRunners with their own locks do not block each other", async () => {
-  const a = setUp();
-  const b = setUp();
-  const held = stubborn();
-  const running = a.run(held.handler);
-  assert.equal(code(await b.run(() => Promise.resolve({}))), "OK");
-  held.end();
-  await running;
-});

@@ -73,11 +73,6 @@ Deno.test("VolumeLocks: an empty list of keys locks nothing and is never refused
   assert.equal(locks.size, 0);
 });
 
-Deno.test("two VolumeLocks share nothing", () => {
-  new VolumeLocks().take(["a"], "one");
-  new VolumeLocks().take(["a"], "two")();
-});
-
 Deno.test("lockKeys() turns every form of a key into a list without empty strings", () => {
   const table = [
     [undefined, []],
