@@ -1,7 +1,8 @@
 import { type CommandIo, exitCodes, withPrintableOutput } from "./cli/io.ts";
 import { commands, runCommand } from "./cli/commands.ts";
 import { didYouMean, FlagError } from "./cli/flags.ts";
-import { isOfSystem, messageOf, VolumeError } from "./volume/errors.ts";
+import { VolumeError } from "./volume/errors.ts";
+import { isOfSystem, messageOf } from "./volume/error_messages.ts";
 
 function usage(): string {
   const lines = Object.entries(commands).map(([name, command]) => `  ${name.padEnd(14)}${command.help}`);

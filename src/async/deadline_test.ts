@@ -4,7 +4,8 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { call } from "../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
-import { duringCall, endsWithin, limitCall, runLimited, timeLeftMs, withDeadline } from "./deadline.ts";
+import { limitCall, runLimited, timeLeftMs, withDeadline } from "./deadline.ts";
+import { duringCall, endsWithin } from "./waiting.ts";
 
 const never = () => new Promise<never>(() => {});
 

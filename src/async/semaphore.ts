@@ -1,4 +1,4 @@
-import { duringCall } from "./deadline.ts";
+import { duringCall } from "./waiting.ts";
 
 /** The order of the callers that wait: a `last` one goes when no other waits. */
 export type Turn = "first-come" | "last";

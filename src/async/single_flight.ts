@@ -1,4 +1,4 @@
-import { duringCall, endOf } from "./deadline.ts";
+import { duringCall, endOf } from "./waiting.ts";
 
 /** Running work, and how many calls wait for it. */
 interface Flight<T> {

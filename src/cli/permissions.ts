@@ -1,5 +1,5 @@
 import { FlagError, type FlagTable, readFlags } from "./flags.ts";
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import { spawnProcess } from "../host/spawn.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { dropControllerPrivileges } from "./serve/privileges.ts";

@@ -11,7 +11,7 @@ import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { parseReport } from "../router_profile/report/report.ts";
 import { counted } from "../volume/model/counted.ts";
-import { messageAbout, messageOf } from "../volume/errors.ts";
+import { messageAbout, messageOf } from "../volume/error_messages.ts";
 import { aborted, type CommandIo, exitCodes } from "./io.ts";
 
 const loopback = "127.0.0.1";

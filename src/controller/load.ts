@@ -65,21 +65,6 @@ export async function readView(
 }
 
 /**
- * The same of a volume of this cluster.
- *
- * @returns what was read, and the volume; undefined only when it is provably gone
- * @throws {VolumeError} as {@linkcode readView} does; precondition when it is not this cluster's
- */
-export async function readOwned(
-  call: ControllerCall,
-  id: string,
-  verb: string,
-): Promise<{ readonly view: View; readonly volume: OwnedVolume | undefined }> {
-  const view = await readView(call, id, verb);
-  return { view, volume: view.volume && assertOwned(view.volume, call.settings.cluster, verb) };
-}
-
-/**
  * Reads a volume of this cluster for whoever exports it. One command more than {@linkcode readView} when it was imported.
  *
  * @throws {VolumeError} as `readView()` does; precondition when it is not this cluster's, or its image is not there
@@ -93,14 +78,6 @@ export async function readOwnView(
   const view = await readView(call, id, verb, claim);
   if (view.volume !== undefined) assertOwned(view.volume, call.settings.cluster, verb);
   return await withImage(call, view, verb);
-}
-
-/** Reads every disk, and all that there is of a volume: only that tells exactly how much room there is. */
-export async function readEvery(call: ControllerCall, id: string): Promise<View> {
-  const wanted = { id, filePrefix: ownFilePrefix(call, id), folder: "" };
-  const view = await call.promised.learnFrom(() => call.store.createView(wanted, call.context));
-  const { volumes: all } = view;
-  return { ...view, id, isAssumed: false, all, volume: all.find((one) => one.id === id), sharers: [] };
 }
 
 /**
@@ -216,37 +193,7 @@ export function heldBytes(
   return imageBytes > sizeBytes ? imageBytes : sizeBytes;
 }
 
-/**
- * Refuses a volume that somebody else made.
- *
- * @throws {VolumeError} precondition saying what to do instead
- */
-export function assertNotImported({ stored, record }: OwnedVolume, verb: string, advice: string): void {
-  if (!isImported(record)) return;
-  throw new VolumeError(
-    "precondition",
-    `Cannot ${verb} the volume because it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
-  );
-}
-
 /** The error for a volume that is provably not there. */
 export function notFound(verb: string, id: string): VolumeError {
   return new VolumeError("not-found", `Cannot ${verb} the volume because there is none: volume=${id}`);
-}
-
-/**
- * Reads a disk that is there, whosever it is. One command.
- *
- * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
- */
-export async function readAt(
-  call: ControllerCall,
-  id: string,
-  verb: string,
-): Promise<View & { readonly volume: StoredVolume }> {
-  const view = await readSlot(call, id);
-  assertNotForeign(view.foreign, verb);
-  if (view.volume !== undefined) return { ...view, volume: view.volume };
-  assertVolumeGone(call, id, view);
-  throw notFound(verb, id);
 }

@@ -12,7 +12,7 @@ import type { FakeVolumeStore } from "../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../volume/errors.ts";
 import { importedSource } from "../volume/model/sources.ts";
 import { publishVolume } from "./attachments/publish.ts";
-import { readAt } from "./load.ts";
+import { readAt } from "./reads.ts";
 import { deleteVolume } from "./volumes/delete.ts";
 
 const imagePath = "/pool/films/data.img";

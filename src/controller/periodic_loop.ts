@@ -1,5 +1,6 @@
 import { runLimited } from "../async/deadline.ts";
-import { messageOf, VolumeError } from "../volume/errors.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { ControllerDeps } from "./deps.ts";
 

@@ -1,6 +1,5 @@
 import type { ClaimRef, ControllerEvent } from "../volume/ports/controller_events.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
-import type { CreateRequest } from "../volume/rules/provision.ts";
 import type { ControllerDeps } from "./deps.ts";
 
 /** Refusals of an attachment that a retry does not mend. */
@@ -31,13 +30,6 @@ export function spaceRefusal(
   return { kind: "out-of-space", about, message: error.message };
 }
 
-/** The event for a pool with no room for a snapshot, on the volume that it was to be made of; undefined for any other error. */
-export function snapshotSpaceRefusal(source: string, error: VolumeError): ControllerEvent | undefined {
-  if (error.kind !== "exhausted") return undefined;
-  const message = `No snapshot of the volume was made: ${error.message}`;
-  return { kind: "out-of-space", about: source, message };
-}
-
 /** Runs `work` and returns its result. Reports a refusal that people can mend, then rethrows it. */
 export async function reportingRefusal<T>(
   deps: Pick<ControllerDeps, "events">,
@@ -51,13 +43,4 @@ export async function reportingRefusal<T>(
     if (event !== undefined) deps.events.occurred(event);
     throw error;
   }
-}
-
-/** The claim that a volume is made for, where the provisioner names it (`--extra-create-metadata`). */
-export function claimOf({ name, rawParameters }: CreateRequest): ClaimRef | undefined {
-  const claim = rawParameters["csi.storage.k8s.io/pvc/name"];
-  const namespace = rawParameters["csi.storage.k8s.io/pvc/namespace"];
-  // The provisioner names a volume after the uid of its claim.
-  const uid = /^pvc-([0-9a-f-]{36})$/.exec(name)?.[1];
-  return claim && namespace && uid ? { name: claim, namespace, uid } : undefined;
 }

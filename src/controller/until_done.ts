@@ -1,6 +1,6 @@
 import { runLimited } from "../async/deadline.ts";
 import type { ControllerDeps } from "./deps.ts";
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 
 /** How long the next try waits after one that failed, in milliseconds; the last one again and again. */

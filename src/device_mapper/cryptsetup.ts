@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { endsWithin, limitSignal } from "../async/deadline.ts";
+import { limitSignal } from "../async/deadline.ts";
+import { endsWithin } from "../async/waiting.ts";
 import { Semaphore, type Turn } from "../async/semaphore.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes, type RunOptions } from "../host/processes.ts";

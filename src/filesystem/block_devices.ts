@@ -1,4 +1,5 @@
-import { endsWithin, limitSignal } from "../async/deadline.ts";
+import { limitSignal } from "../async/deadline.ts";
+import { endsWithin } from "../async/waiting.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";

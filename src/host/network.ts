@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { Clock } from "../volume/ports/system.ts";
 
 /** The result of an attempt to open a TCP connection. */

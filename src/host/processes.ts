@@ -1,4 +1,4 @@
-import { endsWithin } from "../async/deadline.ts";
+import { endsWithin } from "../async/waiting.ts";
 import { KeyedQueue } from "../async/keyed_queue.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { unheard } from "../volume/ports/event_listener.ts";

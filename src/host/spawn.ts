@@ -1,4 +1,4 @@
-import { endsWithin } from "../async/deadline.ts";
+import { endsWithin } from "../async/waiting.ts";
 import { concatenate } from "./bytes.ts";
 import { systemClock } from "./clock.ts";
 

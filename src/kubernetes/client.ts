@@ -11,7 +11,8 @@ import {
   type RequestOptions as HttpsOptions,
 } from "node:https";
 import { describeFailure } from "../host/network.ts";
-import { messageAbout, messageOf, VolumeError } from "../volume/errors.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { messageAbout, messageOf } from "../volume/error_messages.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { ClusterAccess } from "./access.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";

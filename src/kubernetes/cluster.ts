@@ -1,4 +1,5 @@
-import { messageOf, VolumeError } from "../volume/errors.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
 import type {
   DetachedNodes,

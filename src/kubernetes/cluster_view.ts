@@ -1,4 +1,5 @@
-import { messageOf, VolumeError } from "../volume/errors.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { ObjectName } from "../volume/model/name_plates.ts";
 import { publishedCounter } from "../volume/model/parse_context.ts";
 import type {

@@ -1,4 +1,4 @@
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import { limitSignal } from "../async/deadline.ts";
 import { SingleFlight } from "../async/single_flight.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";

@@ -1,5 +1,6 @@
 import { limitSignal } from "../async/deadline.ts";
-import { messageOf, VolumeError } from "../volume/errors.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import { nodeDigest } from "../volume/model/record.ts";
 import type { DetachedNode, DetachedNodes } from "../volume/ports/cluster_ports.ts";
 import type { Clock } from "../volume/ports/system.ts";

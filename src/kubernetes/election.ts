@@ -1,4 +1,4 @@
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import { limitSignal } from "../async/deadline.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError } from "./api.ts";

@@ -1,4 +1,4 @@
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import { digest } from "../volume/model/digest.ts";
 import { printable } from "../volume/model/printable.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";

@@ -1,4 +1,5 @@
-import { messageOf, VolumeError } from "../volume/errors.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { MigrationPair, MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import { reasonKubeletIsSilent } from "../volume/rules/detached_nodes.ts";

@@ -1,4 +1,4 @@
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import { Semaphore } from "../async/semaphore.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
 

@@ -1,4 +1,4 @@
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import { csiNodesPath, listKept, type Metadata, parseCsiNode, type RawCsiNode } from "./objects.ts";

@@ -1,4 +1,4 @@
-import { messageOf } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
 import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/ports/projection.ts";
 import type { OwnedVolume, VolumeRecord } from "../volume/model/record.ts";

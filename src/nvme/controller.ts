@@ -1,4 +1,5 @@
-import { duringCall, limitCall } from "../async/deadline.ts";
+import { limitCall } from "../async/deadline.ts";
+import { duringCall } from "../async/waiting.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { describeAddress, type WireAddress } from "./address.ts";

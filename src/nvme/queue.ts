@@ -1,5 +1,6 @@
-import { duringCall } from "../async/deadline.ts";
-import { messageOf, VolumeError } from "../volume/errors.ts";
+import { duringCall } from "../async/waiting.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { messageOf } from "../volume/error_messages.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { Command } from "./commands.ts";
 import { encodeCommand, encodeInitRequest, parseTargetPdu, PduSplitter, type TargetPdu } from "./pdu.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PERMISSIONS } from "../../tools/permissions.ts";
-import { foldersForFiles, isOfSystem, messageAbout, messageOf } from "./errors.ts";
+import { foldersForFiles, isOfSystem, messageAbout, messageOf } from "./error_messages.ts";
 
 /** What the runtime throws, and the words for people. */
 const failures: readonly (readonly [thrown: unknown, words: RegExp])[] = [

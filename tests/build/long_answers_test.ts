@@ -4,7 +4,7 @@ import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { clusterHash } from "../../src/volume/model/ids.ts";
+import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
 import { formatSnapshotName } from "../../src/volume/model/snapshots.ts";
 import { print } from "../../tools/print.ts";
 import { isReady } from "../bench/stack.ts";

@@ -1,7 +1,7 @@
 import type { ToolResult } from "../../src/host/spawn.ts";
 import type { Processes, RunOptions } from "../../src/host/processes.ts";
 import type { ToolName } from "../../src/host/tools.ts";
-import { endOf } from "../../src/async/deadline.ts";
+import { endOf } from "../../src/async/waiting.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 

@@ -51,6 +51,8 @@ type End = Pick<MutationOutcome<unknown>, "refusal" | "ended">;
 export class FakeVolumeStore extends StoreContents implements VolumeStore {
   /** Whether it refuses every new disk, after making its folder or subvolume. */
   refusesDisks = false;
+  /** Whether it takes the size of a disk for what it was, and says nothing. */
+  growsNothing = false;
   /** How many bytes of a comment it keeps. */
   maxComment = Infinity;
   /** How long an export can still be written to after it was withdrawn, in milliseconds. */
@@ -357,8 +359,10 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     return undefined;
   }
 
-  #change(id: string, change: VolumeChange): undefined {
+  #change(id: string, asked: VolumeChange): undefined {
     const disk = this.disks.get(id)!;
+    const { sizeBytes, ...rest } = asked;
+    const change: VolumeChange = this.growsNothing || sizeBytes === undefined ? rest : asked;
     const changed = changedDisk(disk, change);
     const after = { ...changed, comment: clipBytes(changed.comment, this.maxComment) };
     const grows = after.sizeBytes > disk.sizeBytes;

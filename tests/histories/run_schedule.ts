@@ -94,7 +94,8 @@ class Cluster {
 
   constructor(setting: Setting) {
     this.#setting = setting;
-    this.#isCalm = setting.origin === "made" && !setting.shared && setting.maxComment === Infinity;
+    this.#isCalm = setting.origin === "made" && !setting.shared && setting.maxComment === Infinity &&
+      !setting.growsNothing;
     const store = this.#store;
     const [names, capability] = setting.shared ? [sharingNodeNames, sharedBlock] : [nodeNames, ext4];
     this.#nodes = names.map((name) => new HistoryNode(name, this.#clock, this.#images, capability));
@@ -102,6 +103,7 @@ class Cluster {
     this.#controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id), setting);
     store.lingerMs = setting.graceMs;
     store.maxComment = setting.maxComment;
+    store.growsNothing = setting.growsNothing;
     if (!setting.subvolumes) {
       store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
     }

@@ -33,6 +33,8 @@ export interface Setting {
   readonly roundMs: number;
   /** Whether another cluster has volumes of the same names on the router: no volume goes unread then. */
   readonly others: boolean;
+  /** Whether the router takes a larger size without a word, and keeps the old one. */
+  readonly growsNothing: boolean;
   /** How many bytes of a comment the router keeps. */
   readonly maxComment: number;
   /** How large clones are to be at least, in GiB; their source has one, or two once it has grown. */
@@ -65,6 +67,7 @@ export function settingOf(seed: number): Setting {
     remembers: !isSet(64),
     graceMs,
     recreates: !cluster && origin === "made",
+    growsNothing: origin === "made" && !calm && seed % 13 === 6,
     others: seed % 3 !== 2,
     maxComment: origin === "made" && !calm && seed % 7 === 4 ? 80 + seed % 60 : Infinity,
     cloneGib: seed % 5 === 3 ? 3 : 1,

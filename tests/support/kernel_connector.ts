@@ -2,7 +2,7 @@ import { FakeClock } from "../fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../fakes/contexts.ts";
 import { type FakeController, FakeNvmeKernel } from "../fakes/nvme_kernel.ts";
 import { hostIdentityOf } from "../../src/volume/model/host/identity.ts";
-import { duringCall } from "../../src/async/deadline.ts";
+import { duringCall } from "../../src/async/waiting.ts";
 import type { discover } from "../../src/nvme/discover.ts";
 import type { MissingPath, Target } from "../../src/volume/ports/node_ports.ts";
 import { KernelConnector } from "../../src/nvme/kernel/kernel_connector.ts";

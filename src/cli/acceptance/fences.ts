@@ -1,5 +1,6 @@
 import type { HostSide } from "../../doctor/probe/question.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { fenceNames } from "./names.ts";
 import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";

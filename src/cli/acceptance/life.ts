@@ -1,5 +1,5 @@
 import { codeOf } from "../../csi/server/client.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { checksumOf, writePattern } from "../demo/pattern.ts";
 import { type LifeKind, volumesOf } from "./names.ts";
 import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";

@@ -1,4 +1,5 @@
-import { clusterHash, snapshotIdFor, volumeIdFor } from "../../volume/model/ids.ts";
+import { snapshotIdFor, volumeIdFor } from "../../volume/model/ids.ts";
+import { clusterHash } from "../../volume/model/cluster_hash.ts";
 import type { OwnMarks } from "../../router_profile/report/report.ts";
 
 /** The kinds of volumes that are taken through life. */

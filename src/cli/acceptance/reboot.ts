@@ -1,6 +1,7 @@
 import type { HostSide } from "../../doctor/probe/question.ts";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { checksumOf, writePattern } from "../demo/pattern.ts";
 import { rebootName } from "./names.ts";

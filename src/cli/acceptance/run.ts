@@ -10,7 +10,8 @@ import type { AcceptanceReport, ReportedStep } from "../../router_profile/report
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { Transcript } from "../../routeros/ssh/transcript.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { maxNqnTailBytes } from "../config/flag_tables.ts";

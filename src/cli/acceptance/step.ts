@@ -1,6 +1,7 @@
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ReportedStep } from "../../router_profile/report/report.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 
 /** Why a step cannot be shown on this router, or from this machine. */
 export class NotHere extends Error {

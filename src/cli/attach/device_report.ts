@@ -5,7 +5,7 @@ import type { NodeDeps } from "../../node/deps.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode, ProbeOptions, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { alignColumns } from "../table.ts";
 

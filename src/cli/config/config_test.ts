@@ -5,7 +5,7 @@ import { legacyFlags } from "./legacy_flags.ts";
 import { routerFlags, serveFlags } from "./flag_tables.ts";
 import { FlagError } from "../flags.ts";
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
-import { clusterHash } from "../../volume/model/ids.ts";
+import { clusterHash } from "../../volume/model/cluster_hash.ts";
 import { VolumeIdPrefix } from "../../volume/model/handles.ts";
 
 const none: Environment = () => undefined;

@@ -5,7 +5,8 @@ import {
   parseNfsAddresses,
 } from "../../volume/model/directory/handle.ts";
 import { assertUnmarked, directoryMark, markedName } from "../../volume/model/directory/names.ts";
-import { clusterHash, poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import { clusterHash } from "../../volume/model/cluster_hash.ts";
 import type { DirectorySettings } from "../../controller/directories/deps.ts";
 import type { FlagValues } from "../flags.ts";
 import { check, readBasePaths, readClusterId, readRouter, type RouterConfig } from "./router_settings.ts";

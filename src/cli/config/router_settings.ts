@@ -4,8 +4,10 @@ import { answerReaders, type RouterBehaviours } from "../../router_profile/answe
 import { describeNeeds } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { unexportGraceFor } from "../../router_profile/waits.ts";
-import { messageAbout, VolumeError } from "../../volume/errors.ts";
-import { assertNodeId, backendClusterHash } from "../../volume/model/ids.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageAbout } from "../../volume/error_messages.ts";
+import { assertNodeId } from "../../volume/model/ids.ts";
+import { backendClusterHash } from "../../volume/model/cluster_hash.ts";
 import { backendNameWords, isBackendName, VolumeIdPrefix } from "../../volume/model/handles.ts";
 import { assertBasePath } from "../../volume/model/parameters.ts";
 import { isHostAddress, parseNvmeAddresses } from "../../volume/model/address.ts";

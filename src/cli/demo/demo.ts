@@ -5,7 +5,7 @@ import { formatTable, Scenario, type StepRow, type Subject } from "./scenario.ts
 import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./scratch.ts";
 import { type DemoStack, openDemoStack, type StepListener } from "./stack.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { withProgress } from "../progress.ts";
 
 /** Flags of `rds-csi demo`. */

@@ -13,7 +13,7 @@ import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
 import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { backendClusterHash } from "../../volume/model/ids.ts";
+import { backendClusterHash } from "../../volume/model/cluster_hash.ts";
 import type { VolumeIdPrefix } from "../../volume/model/handles.ts";
 import type { DetachedNodes, FormatConsents, MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";

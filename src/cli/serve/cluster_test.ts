@@ -9,7 +9,7 @@ import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { volumesPath } from "../../kubernetes/objects.ts";
 import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { scaledClock } from "../../../tests/fakes/scaled_clock.ts";
-import { clusterHash } from "../../volume/model/ids.ts";
+import { clusterHash } from "../../volume/model/cluster_hash.ts";
 import { VolumeIdPrefix } from "../../volume/model/handles.ts";
 import type { ClaimLookup } from "../../telemetry/status/model.ts";
 import type { Clock } from "../../volume/ports/system.ts";

@@ -9,7 +9,7 @@ import { SystemNfsMounts } from "../../nfs/nfs_mounts.ts";
 import type { NodeNotes } from "../../node/deps.ts";
 import type { DirectoryNodeDeps } from "../../node/directory/deps.ts";
 import { DirectoryNode } from "../../node/directory/directory_node.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { haveState, type NodeAdapters, type NodeParts, type OpenNode, systemNodeParts } from "./node.ts";
 
 /** How many threads may wait for the folders of servers at once; the driver's own files have others. */

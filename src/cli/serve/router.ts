@@ -7,7 +7,8 @@ import { Ssh2Transport, type SshAuthentication } from "../../routeros/ssh/ssh_tr
 import { freshTransport, type SshTransport } from "../../routeros/ssh/transport.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../routeros/store/volume_store.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { messageAbout, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageAbout } from "../../volume/error_messages.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 
 /** The adapters of a connection to the router. */

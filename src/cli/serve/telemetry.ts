@@ -1,4 +1,4 @@
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { CallRecord } from "../../csi/server/access_log.ts";
 import type { RegistrationEvents } from "../../csi/server/registration_keeper.ts";
 import { wireStatus } from "../../csi/server/grpc_status.ts";

@@ -1,3 +1,4 @@
+import { parseEpoch } from "../../volume/model/epoch.ts";
 import { isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isLegacyId } from "../../volume/model/ids.ts";
@@ -6,8 +7,9 @@ import { commentWithoutRecord, nodeIdsOf, type OwnedVolume } from "../../volume/
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { exportedPrefix, isExportedAsRecorded } from "../../volume/rules/publish.ts";
-import { assertImageUsable, assertOwnImage, readAt } from "../load.ts";
+import { isExportedAsRecorded } from "../../volume/rules/publish.ts";
+import { assertImageUsable, assertOwnImage } from "../load.ts";
+import { readAt } from "../reads.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
 import { marking } from "../records/mark.ts";
 import { isExportedAs } from "../records/steps.ts";
@@ -116,4 +118,16 @@ function assertEarliers(volume: OwnedVolume): void {
     : undefined;
   if (reason === undefined) return;
   throw new VolumeError("precondition", `Cannot release the volume because ${reason}: volume=${stored.id}`);
+}
+
+/**
+ * The prefix of the name under which the router exports the volume, or last did; undefined when that is no name of the
+ * volume.
+ */
+function exportedPrefix(
+  { id, exportNqn }: Pick<StoredVolume, "id" | "exportNqn">,
+): string | undefined {
+  const parts = exportNqn.split(":");
+  if (parseEpoch(parts.at(-1)!) !== undefined) parts.pop();
+  return parts.length > 1 && parts.pop() === id ? parts.join(":") : undefined;
 }

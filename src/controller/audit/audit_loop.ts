@@ -1,4 +1,4 @@
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { AuditKind } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit/finding.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";

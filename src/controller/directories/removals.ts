@@ -1,6 +1,7 @@
 import { pathBeforeDeletion } from "../../volume/model/directory/names.ts";
 import { runLimited } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { RemovalPart, RemovalView } from "../../volume/ports/directory_store.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertNothingElseIn, getShareDisk } from "../../volume/rules/directory_share.ts";

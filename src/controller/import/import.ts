@@ -6,7 +6,8 @@ import {
   sameKind,
   type VolumeKind,
 } from "../../volume/model/capabilities.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import { importableImage, type ImportClaim } from "../../volume/rules/import.ts";
 import { isImageOf } from "../../volume/model/image_names.ts";

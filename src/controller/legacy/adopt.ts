@@ -9,7 +9,7 @@ import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type LegacyClaim, modesOfVolumes } from "../../volume/rules/legacy_migration.ts";
-import { readAt } from "../load.ts";
+import { readAt } from "../reads.ts";
 import { migrate } from "./migrate.ts";
 import type { ControllerDeps } from "../deps.ts";
 

@@ -1,6 +1,7 @@
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";

@@ -1,5 +1,6 @@
 import { assertSettled } from "../../volume/rules/absence.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";

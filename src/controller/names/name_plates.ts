@@ -1,5 +1,6 @@
 import { limitCall, runLimited } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { namesById, parsePlates, platesFolder, type StoredPlate } from "../../volume/model/name_plates.ts";
 import type { Inventory } from "../../volume/model/inventory.ts";
 import type { ReconciledCluster } from "../../volume/ports/cluster_view.ts";

@@ -1,4 +1,4 @@
-import { duringCall } from "../../async/deadline.ts";
+import { duringCall } from "../../async/waiting.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long calls wait for the round after a boot, in milliseconds from its first answer. */

@@ -1,5 +1,6 @@
 import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import type { HealthProblem } from "../../volume/model/health/health.ts";
 import { withHardware } from "../../volume/rules/health/health.ts";

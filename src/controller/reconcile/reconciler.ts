@@ -16,7 +16,7 @@ import {
   servedCounter,
   type Unwanted,
 } from "../../volume/rules/reconcile.ts";
-import { readOwned } from "../load.ts";
+import { readOwned } from "../reads.ts";
 import type { VolumeInventory } from "../inventory.ts";
 import { takeFrom } from "../attachments/unpublish.ts";
 import type { ControllerDeps } from "../deps.ts";

@@ -1,3 +1,4 @@
+import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { folderOf } from "../../volume/model/sources.ts";
 import { getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -35,12 +36,13 @@ import {
   giveUpCopies,
   orGiveUpCopy,
 } from "../volumes/copying.ts";
-import { assertVolumeGone, notFound, ownFilePrefix, readEvery } from "../load.ts";
+import { assertVolumeGone, notFound, ownFilePrefix } from "../load.ts";
+import { readEvery } from "../reads.ts";
 import { whyNotDone } from "../not_done.ts";
 import { removeSnapshotImage } from "./remove.ts";
 import type { View } from "../records/view.ts";
 import { roomFor } from "../volumes/room.ts";
-import { reportingRefusal, snapshotSpaceRefusal } from "../refusals.ts";
+import { reportingRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** A checked CreateSnapshot. */
@@ -327,4 +329,11 @@ async function assertStillRoom(call: ControllerCall, made: StoredSnapshot): Prom
     } too much` +
       (left ? `; it could not be taken back: path=${made.imagePath}` : ""),
   );
+}
+
+/** The event for a pool with no room for a snapshot, on the volume that it was to be made of; undefined for any other error. */
+function snapshotSpaceRefusal(source: string, error: VolumeError): ControllerEvent | undefined {
+  if (error.kind !== "exhausted") return undefined;
+  const message = `No snapshot of the volume was made: ${error.message}`;
+  return { kind: "out-of-space", about: source, message };
 }

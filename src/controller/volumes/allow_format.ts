@@ -5,7 +5,8 @@ import { isEncrypted, nodeIdsOf, type OwnedVolume } from "../../volume/model/rec
 import { raisedRecord } from "../../volume/rules/publish.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import { assertNotImported, notFound, readView } from "../load.ts";
+import { notFound, readView } from "../load.ts";
+import { assertNotImported } from "../../volume/rules/import.ts";
 import { latestEpoch } from "../records/epochs.ts";
 import { changeByRule, type Decision } from "../records/loop.ts";
 import type { View } from "../records/view.ts";

@@ -26,7 +26,9 @@ import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import { copiesBefore, copyImage, type CopyPurpose, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
-import { assertNotImported, assertOwnImage, notFound, ownFilePrefix, readOwned } from "../load.ts";
+import { assertOwnImage, notFound, ownFilePrefix } from "../load.ts";
+import { readOwned } from "../reads.ts";
+import { assertNotImported } from "../../volume/rules/import.ts";
 import { answered } from "../not_done.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 

@@ -1,3 +1,4 @@
+import type { ClaimRef } from "../../volume/ports/controller_events.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -34,7 +35,7 @@ import { type AddedVolume, adding } from "../records/add.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
 import { removing } from "../records/remove.ts";
 import { assumedView, readSlot, type View } from "../records/view.ts";
-import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
+import { reportingRefusal, spaceRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -322,4 +323,13 @@ async function assertKept(
       formatBytes(over)
     } too much`,
   );
+}
+
+/** The claim that a volume is made for, where the provisioner names it (`--extra-create-metadata`). */
+function claimOf({ name, rawParameters }: CreateRequest): ClaimRef | undefined {
+  const claim = rawParameters["csi.storage.k8s.io/pvc/name"];
+  const namespace = rawParameters["csi.storage.k8s.io/pvc/namespace"];
+  // The provisioner names a volume after the uid of its claim.
+  const uid = /^pvc-([0-9a-f-]{36})$/.exec(name)?.[1];
+  return claim && namespace && uid ? { name: claim, namespace, uid } : undefined;
 }

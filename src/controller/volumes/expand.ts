@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { isExportedAsRecorded, isHeldLayered } from "../../volume/rules/publish.ts";
+import { isExportedAsRecorded } from "../../volume/rules/publish.ts";
 import { isEncrypted, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
@@ -13,9 +13,9 @@ import {
   assertVolumeGone,
   heldBytes,
   notFound,
-  readEvery,
   withImage,
 } from "../load.ts";
+import { readEvery } from "../reads.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
 import { exported, growth, type Step } from "../records/steps.ts";
 import { readSlot, type View } from "../records/view.ts";
@@ -205,4 +205,9 @@ function turnedOn(call: ControllerCall, volume: OwnedVolume): Step | undefined {
   if (stored.exported || call.settings.growth !== "after-toggle" || !wasOn) return undefined;
   assertNotUsedByRouter(stored, "expand");
   return exported(call, "continue", volume, { record: rewritten(record), port: stored.exportPort });
+}
+
+/** Whether nodes hold the volume, and each of them has the device layer below it: then its export may be toggled. */
+function isHeldLayered({ record }: OwnedVolume): boolean {
+  return record.layered === true && record.holders.length > 0;
 }

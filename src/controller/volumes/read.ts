@@ -4,8 +4,9 @@ import { kindName, parseRecordedCapabilities, sameKind } from "../../volume/mode
 import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isVolumeId, poolOf } from "../../volume/model/ids.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
-import { findOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
+import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import { mebibyte, minimumSizeBytes } from "../../volume/model/sizes.ts";
@@ -144,4 +145,29 @@ export function reasonAgainst(
     }
   }
   return undefined;
+}
+
+/**
+ * Returns the volume, for a call that reads it; undefined when it belongs to another. A volume whose record is only
+ * unreadable must not be reported as gone.
+ *
+ * @throws {VolumeError} precondition when it exists, or may, and its record cannot be read; unavailable when its disk
+ * cannot
+ */
+export function findOwned(
+  stored: StoredVolume,
+  cluster: string,
+  basePaths: readonly string[],
+): OwnedVolume | undefined {
+  const { state } = judgeOwnership(stored, cluster);
+  if (state === "other-cluster") return undefined;
+  if (state === "no-record") {
+    if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
+    throw new VolumeError(
+      "precondition",
+      `Cannot read the volume because the record in its disk's comment is gone: volume=${stored.id} ` +
+        `path=${stored.imagePath}; restore the comment on the router from a backup or an export of its configuration`,
+    );
+  }
+  return getOwned(stored, cluster, "read");
 }

@@ -1,5 +1,6 @@
 import type { Logger } from "../../telemetry/log.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { type GrpcCodeName, isFault } from "./grpc_status.ts";
 import { METHOD_MESSAGES, SECRET_FIELDS } from "../generated/secrets.ts";
 

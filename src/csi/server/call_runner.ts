@@ -1,4 +1,5 @@
-import { endsWithin, timeLeftMs } from "../../async/deadline.ts";
+import { timeLeftMs } from "../../async/deadline.ts";
+import { endsWithin } from "../../async/waiting.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";

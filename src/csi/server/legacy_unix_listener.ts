@@ -1,4 +1,4 @@
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";

@@ -1,4 +1,4 @@
-import { endsWithin } from "../../async/deadline.ts";
+import { endsWithin } from "../../async/waiting.ts";
 import type { Server } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
 import type { CallRecord } from "./access_log.ts";

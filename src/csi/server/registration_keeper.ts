@@ -1,5 +1,6 @@
 import type { Logger } from "../../telemetry/log.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ServedRegistration } from "./registration.ts";
 

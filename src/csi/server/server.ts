@@ -1,4 +1,4 @@
-import { endsWithin } from "../../async/deadline.ts";
+import { endsWithin } from "../../async/waiting.ts";
 import type { Server } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";

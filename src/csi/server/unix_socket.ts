@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { Random } from "../../volume/ports/system.ts";
 import { TEMPORARY_NAME_BYTES } from "./endpoint.ts";
 

@@ -10,7 +10,7 @@ import { hostIdentityOf } from "../../volume/model/host/identity.ts";
 import { judgeVolumes } from "./volume_judge.ts";
 import { viewVolume } from "./volume_view.ts";
 import { judgeConnections, judgeIdentity, type NodeVolume, volumesOfNode } from "./volumes.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { NodeReading } from "./check.ts";
 import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.ts";
 

@@ -2,7 +2,7 @@ import { nodeFixes } from "./fixes.ts";
 import { isLoadable, isPresent, type ModuleFiles } from "./modules.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { Network, Reach } from "../../host/network.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";

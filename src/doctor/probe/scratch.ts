@@ -4,7 +4,8 @@ import { fileName, imagePathOf } from "../../routeros/store/queries.ts";
 import { ProbeSession, type Ran } from "./session.ts";
 import { isScratchName, isScratchPath, type ScratchDisk, scratchPrefix } from "./names.ts";
 import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { PoolDisk } from "../router/pools.ts";
 
 /** A mebibyte: the size of a scratch disk where size does not matter. */

@@ -1,5 +1,5 @@
 import { withDeadline } from "../../async/deadline.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";

@@ -1,5 +1,6 @@
 import { runLimited } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { MissingPath } from "../../volume/ports/node_ports.ts";
 import type { NodeDeps, VolumeLock } from "../deps.ts";

@@ -1,5 +1,6 @@
 import { withDeadline } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { HealthProblem, VolumeHealth } from "../../volume/model/health/health.ts";
 import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

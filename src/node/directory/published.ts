@@ -1,4 +1,4 @@
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import type { SharedMounts } from "./shared_mounts.ts";
 

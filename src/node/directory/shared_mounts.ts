@@ -1,6 +1,7 @@
 import { Semaphore } from "../../async/semaphore.ts";
 import { withDeadline } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { digest } from "../../volume/model/digest.ts";
 import { formatNfsAddresses } from "../../volume/model/directory/handle.ts";
 import type { NfsShare } from "../../volume/ports/nfs_ports.ts";

@@ -1,4 +1,5 @@
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { FenceResult } from "../../volume/rules/fence.ts";
 import type { CallContext, Random } from "../../volume/ports/system.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";

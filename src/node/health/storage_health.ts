@@ -1,5 +1,5 @@
 import { SingleFlight } from "../../async/single_flight.ts";
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";

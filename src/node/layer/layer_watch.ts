@@ -1,6 +1,7 @@
 import { Semaphore } from "../../async/semaphore.ts";
 import { withDeadline } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import { nqnOfMapUuid } from "../../volume/model/device_layer.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import {

@@ -1,5 +1,6 @@
 import { limitCall } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long undoing may take. It goes on after the caller has gone away, but not forever. */

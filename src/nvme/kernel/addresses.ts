@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
-import { duringCall } from "../../async/deadline.ts";
-import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { duringCall } from "../../async/waiting.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import type { PathAddress } from "./nvme_tool.ts";

@@ -1,4 +1,4 @@
-import { duringCall } from "../../async/deadline.ts";
+import { duringCall } from "../../async/waiting.ts";
 import { FairQueue } from "../../async/fair_queue.ts";
 import type { Turn } from "../../async/semaphore.ts";
 import type { Clock } from "../../volume/ports/system.ts";

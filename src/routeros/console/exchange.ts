@@ -1,4 +1,5 @@
-import { endOf, timeLeftMs } from "../../async/deadline.ts";
+import { timeLeftMs } from "../../async/deadline.ts";
+import { endOf } from "../../async/waiting.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import { backoffMs, type BackoffOptions } from "../ssh/circuit_breaker.ts";

@@ -1,4 +1,4 @@
-import { endOf } from "../../async/deadline.ts";
+import { endOf } from "../../async/waiting.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Command } from "../console/command.ts";

@@ -1,4 +1,4 @@
-import { endOf } from "../../async/deadline.ts";
+import { endOf } from "../../async/waiting.ts";
 import { FairQueue } from "../../async/fair_queue.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";

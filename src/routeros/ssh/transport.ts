@@ -1,4 +1,4 @@
-import { messageOf } from "../../volume/errors.ts";
+import { messageOf } from "../../volume/error_messages.ts";
 import type { Command } from "../console/command.ts";
 
 /** How one exec request ended. */

@@ -5,7 +5,6 @@ import {
   assertName,
   assertNodeId,
   assertVolumeId,
-  clusterHash,
   isLegacyId,
   isSnapshotId,
   isVolumeId,
@@ -14,6 +13,7 @@ import {
   poolOf,
   volumeIdFor,
 } from "./ids.ts";
+import { clusterHash } from "./cluster_hash.ts";
 import { decodeHandle, encodeHandle, isBackendName, splitHandle, VolumeIdPrefix } from "./handles.ts";
 import { filePrefixOf } from "./image_names.ts";
 

@@ -4,12 +4,12 @@ import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import { isLegacyId, nameDigest, poolOf } from "../model/ids.ts";
-import { importedSource } from "../model/sources.ts";
+import { importedSource, isImported } from "../model/sources.ts";
 import { assertOwned, judgeOwnership } from "./ownership.ts";
 import { adviceOnUses } from "./router_uses.ts";
 import type { RouterState, StoredFile, StoredVolume } from "../model/inventory.ts";
 import type { PublishFacts } from "./publish.ts";
-import { hasPartOfRecord, type RecordComment } from "../model/record.ts";
+import { hasPartOfRecord, type OwnedVolume, type RecordComment } from "../model/record.ts";
 
 /** What a disk becomes as a volume. Only a person or the PersistentVolume can say that. */
 export interface ImportClaim {
@@ -202,4 +202,17 @@ function plain(path: string): string {
 function doubt(id: string, reason: string, advice?: string): VolumeError {
   const text = `Cannot import the disk because ${reason}: volume=${id}`;
   return new VolumeError("precondition", advice === undefined ? text : `${text}; ${advice}`);
+}
+
+/**
+ * Refuses a volume that somebody else made.
+ *
+ * @throws {VolumeError} precondition saying what to do instead
+ */
+export function assertNotImported({ stored, record }: OwnedVolume, verb: string, advice: string): void {
+  if (!isImported(record)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume because it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
+  );
 }

@@ -112,31 +112,6 @@ export function assertReadable(stored: StoredVolume | undefined, verb: string): 
   );
 }
 
-/**
- * Returns the volume, for a call that reads it; undefined when it belongs to another. A volume whose record is only
- * unreadable must not be reported as gone.
- *
- * @throws {VolumeError} precondition when it exists, or may, and its record cannot be read; unavailable when its disk
- * cannot
- */
-export function findOwned(
-  stored: StoredVolume,
-  cluster: string,
-  basePaths: readonly string[],
-): OwnedVolume | undefined {
-  const { state } = judgeOwnership(stored, cluster);
-  if (state === "other-cluster") return undefined;
-  if (state === "no-record") {
-    if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
-    throw new VolumeError(
-      "precondition",
-      `Cannot read the volume because the record in its disk's comment is gone: volume=${stored.id} ` +
-        `path=${stored.imagePath}; restore the comment on the router from a backup or an export of its configuration`,
-    );
-  }
-  return getOwned(stored, cluster, "read");
-}
-
 /** Whether an image has a name that only this cluster gives, in an allowed folder. */
 export function isNamedAsOwn(
   { id, imagePath }: StoredVolume,

@@ -12,7 +12,6 @@ import {
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { Random } from "../ports/system.ts";
-import type { StoredVolume } from "../model/inventory.ts";
 import {
   type Holder,
   holderOf,
@@ -126,11 +125,6 @@ export function withoutLayer(record: VolumeRecord): VolumeRecord {
   return rest;
 }
 
-/** Whether nodes hold the volume, and each of them has the device layer below it: then its export may be toggled. */
-export function isHeldLayered({ record }: OwnedVolume): boolean {
-  return record.layered === true && record.holders.length > 0;
-}
-
 /**
  * Whether the request adds a reader beside others. Two machines of one name that both only read do no harm, and without
  * machines the record has room for more nodes.
@@ -182,18 +176,6 @@ function withoutMark(
 export function nqnOf({ stored: { id, exportNqn } }: OwnedVolume, epoch: Epoch, nqnPrefix: string): string {
   if (isLegacyEpoch(epoch)) return exportNqn.endsWith(`:${id}`) ? exportNqn : `${nqnPrefix}:${id}`;
   return exportNqn.endsWith(`:${id}:${formatEpoch(epoch)}`) ? exportNqn : epochNqn(nqnPrefix, id, epoch);
-}
-
-/**
- * The prefix of the name under which the router exports the volume, or last did; undefined when that is no name of the
- * volume.
- */
-export function exportedPrefix(
-  { id, exportNqn }: Pick<StoredVolume, "id" | "exportNqn">,
-): string | undefined {
-  const parts = exportNqn.split(":");
-  if (parseEpoch(parts.at(-1)!) !== undefined) parts.pop();
-  return parts.length > 1 && parts.pop() === id ? parts.join(":") : undefined;
 }
 
 /** The counter of the epoch that the export is named after; 0 when it is named in another way. */
