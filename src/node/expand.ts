@@ -2,6 +2,7 @@ import { poll } from "../async/poll.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { FoundDevice, ProvenDevice } from "../volume/ports/node_ports.ts";
+import type { FilesystemType } from "../volume/model/capabilities.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
 import type { StagingState } from "../volume/model/staging/state.ts";
@@ -29,8 +30,8 @@ export interface ExpandRequest {
  * on it. Returns the size of the device in bytes.
  *
  * @throws {VolumeError} not-found when the volume is not at the path; out-of-range when it is larger than the limit;
- *   precondition when the device does not grow before its next export, or its file system is staged read-only or not
- *   mounted; unavailable when there is no device, or a device below a device layer has not grown yet
+ *   precondition when the device does not grow before its next export, or its file system is staged read-only, not mounted or
+ *   could not be grown by its stage either; unavailable when there is no device, or a device below a device layer has not grown yet
  */
 export async function expandVolume(
   deps: NodeDeps,
@@ -51,9 +52,10 @@ export async function expandVolume(
   }
   const intent = { ...stagingState.intent, namespaceBytes: below.sizeBytes };
   await deps.stagingStore.write({ ...stagingState, intent });
-  if (stagingState.intent.kind !== "block") {
+  const { kind } = stagingState.intent;
+  if (kind !== "block") {
     const mountPoint = await writableStaging(deps, stagingState);
-    await deps.filesystems.grow(device, stagingState.intent.kind, mountPoint, context);
+    await growFilesystem(deps, stagingState, { device, filesystem: kind, mountPoint }, context);
     context.signal.throwIfAborted();
     if (stagingState.here.notGrown !== undefined) {
       const { notGrown: _before, ...here } = stagingState.here;
@@ -61,6 +63,28 @@ export async function expandVolume(
     }
   }
   return device.sizeBytes;
+}
+
+/**
+ * What the stage could not grow either is refused for good: the kubelet expands a volume that is smaller than its claim
+ * before its pod starts, and with any other error the pod would never start.
+ */
+async function growFilesystem(
+  deps: NodeDeps,
+  { here: { notGrown } }: StagingState,
+  { device, filesystem, mountPoint }: {
+    readonly device: ProvenDevice;
+    readonly filesystem: FilesystemType;
+    readonly mountPoint: string;
+  },
+  context: CallContext,
+): Promise<void> {
+  try {
+    await deps.filesystems.grow(device, filesystem, mountPoint, context);
+  } catch (error) {
+    if (notGrown === undefined || !VolumeError.is(error, "unavailable")) throw error;
+    throw new VolumeError("precondition", error.message, { cause: error });
+  }
 }
 
 async function awaitGrown(

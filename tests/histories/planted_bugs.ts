@@ -242,7 +242,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "an expansion leaves the file system as small as it was",
     file: "src/node/expand.ts",
-    from: "    await deps.filesystems.grow(device, stagingState.intent.kind, mountPoint, context);\n",
+    from: "    await deps.filesystems.grow(device, filesystem, mountPoint, context);\n",
     to: "",
   },
   {

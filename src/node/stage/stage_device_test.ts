@@ -173,20 +173,35 @@ Deno.test("a volume whose file system cannot be grown stays with its pod at the 
   assert.equal(node.stagingState?.notGrown, undefined);
 });
 
-Deno.test("NodeExpandVolume keeps its error where a file system cannot be grown, and ends the report once it is", async () => {
+Deno.test("NodeExpandVolume of what its stage could not grow is refused for good, so that a pod starts at the old size", async () => {
+  for (const kind of ["unavailable", "precondition"] as const) {
+    const node = new FakeNode();
+    node.device.content = "ext4";
+    const { grow } = node.deps.filesystems;
+    const refused = new VolumeError(kind, "Cannot grow the file system: exit=1");
+    node.deps.filesystems.grow = () => Promise.reject(refused);
+    await node.stage();
+    await node.publish();
+    const request = { volumeId, volumePath: targetPath, range: { requiredBytes: sizeBytes, limitBytes: 0n } };
+    await assert.rejects(
+      node.service.expand(request, call()),
+      refusal("precondition", /file system: exit=1/),
+    );
+    assert.equal(node.stagingState?.notGrown, refused.message);
+    node.deps.filesystems.grow = grow;
+    await node.service.expand(request, call());
+    assert.equal(node.stagingState?.notGrown, undefined);
+  }
+});
+
+Deno.test("NodeExpandVolume that fails under a running pod, which was staged at its full size, keeps its error", async () => {
   const node = new FakeNode();
-  node.device.content = "ext4";
-  const { grow } = node.deps.filesystems;
-  const refused = new VolumeError("precondition", "Cannot grow the file system: exit=1");
-  node.deps.filesystems.grow = () => Promise.reject(refused);
   await node.stage();
   await node.publish();
+  const refused = new VolumeError("unavailable", "Cannot grow the file system: exit=1");
+  node.deps.filesystems.grow = () => Promise.reject(refused);
   const request = { volumeId, volumePath: targetPath, range: { requiredBytes: sizeBytes, limitBytes: 0n } };
   await assert.rejects(node.service.expand(request, call()), (error) => error === refused);
-  assert.equal(node.stagingState?.notGrown, refused.message);
-  node.deps.filesystems.grow = grow;
-  await node.service.expand(request, call());
-  assert.equal(node.stagingState?.notGrown, undefined);
 });
 
 Deno.test("a stage whose call ends while it grows a file system is no success", async () => {
