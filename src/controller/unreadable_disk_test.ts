@@ -20,6 +20,7 @@ import { unpublishVolume } from "./attachments/unpublish.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { readInventory } from "./inventory.ts";
 import { createSnapshot } from "./snapshots/create.ts";
+import { listSnapshots } from "./snapshots/list.ts";
 import { createVolume } from "./volumes/create.ts";
 import { deleteVolume } from "./volumes/delete.ts";
 import { expandVolume } from "./volumes/expand.ts";
@@ -86,6 +87,70 @@ Deno.test("nothing is promised on a pool with a disk of unknown size, and the me
   );
   await assert.rejects(getCapacity(deps, testBase, context), refusal("unavailable", form));
   assert.deepEqual([...store.disks.keys()], [odd, plain]);
+});
+
+/** A controller with two pools and a volume on each; the router's row of the first pool cannot be read. */
+async function withUnreadablePool() {
+  const made = testController({ basePaths: [testBase, otherBase] }, 1, new FakeClusterView());
+  const { deps, store } = made;
+  const [pool] = store.pools;
+  const other = { ...pool!, mountPoint: "other", subvolumeLabel: "other-fs" };
+  store.pools = [pool!, other];
+  await createVolume(deps, aCreate("odd"), context);
+  await createVolume(deps, onOther("plain"), context);
+  store.pools = [other];
+  store.unreadablePools = [{ mountPoint: pool!.mountPoint, reason: "the key free has an unexpected value" }];
+  return made;
+}
+
+const otherBase = "/other/csi";
+const onOther = (name: string) => aCreate(name, { parameters: { ...testParameters, basePath: otherBase } });
+const unreadablePool = refusal(
+  "unavailable",
+  /the router's row of it cannot be read: pool=pool: the key free has an unexpected value; see \/disk print/,
+);
+
+Deno.test("a pool whose row cannot be read is UNAVAILABLE, says why, and nothing on it counts as gone", async () => {
+  const { deps, store } = await withUnreadablePool();
+  const before = store.snapshot();
+  const gone = volumeIdFor("gone");
+  for (
+    const call of [
+      () => createVolume(deps, aCreate("more"), context),
+      () => getCapacity(deps, testBase, context),
+      () => createSnapshot(deps, { name: "s", source: odd }, context),
+      () => deleteVolume(deps, odd, context),
+      // It may be on the pool.
+      () => deleteVolume(deps, gone, context),
+      () => getVolume(deps, gone, context),
+      () => unpublishVolume(deps, gone, "node-1", context),
+      () => listSnapshots(deps, { id: "", source: plain }, context),
+    ]
+  ) await assert.rejects(call(), unreadablePool, String(call));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("no list and no call on another pool minds a pool whose row cannot be read", async () => {
+  const { deps, store } = await withUnreadablePool();
+  await createVolume(deps, onOther("more"), context);
+  await publishVolume(deps, plain, aPublish("node-1"), testParameters, context);
+  await unpublishVolume(deps, plain, "node-1", context);
+  await deleteVolume(deps, volumeIdFor("more"), context);
+  assert.deepEqual([...store.disks.keys()], [odd, plain]);
+  assert.deepEqual(
+    (await listVolumes(deps, context)).map(({ stored }) => stored.id),
+    [odd, plain].toSorted(),
+  );
+  assert.deepEqual(await listSnapshots(deps, { id: "", source: "" }, context), []);
+  assert.ok((await getCapacity(deps, otherBase, context)).availableBytes > 0n);
+});
+
+Deno.test("a list minds a pool that is not mounted, also where another mount point cannot be read", async () => {
+  const { deps, store } = await withUnreadablePool();
+  store.unreadablePools = [{ mountPoint: "", reason: "the key mount-point has an unexpected value" }];
+  const away = refusal("unavailable", /pool=pool/);
+  await assert.rejects(listVolumes(deps, context), away);
+  await assert.rejects(listSnapshots(deps, { id: "", source: "" }, context), away);
 });
 
 Deno.test("an audit and a reconcile round conclude nothing from a disk that cannot be read", async () => {

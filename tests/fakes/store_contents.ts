@@ -1,6 +1,6 @@
 import { poolOf } from "../../src/volume/model/ids.ts";
 import { locationOf } from "../../src/volume/model/layout.ts";
-import type { Pool, StoredFile, StoredVolume } from "../../src/volume/model/inventory.ts";
+import type { Pool, StoredFile, StoredVolume, UnreadablePool } from "../../src/volume/model/inventory.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
 
 /** What a router in memory holds, and how somebody else changes it. */
@@ -18,6 +18,9 @@ export class StoreContents {
   get allFiles(): Map<string, StoredFile> {
     return this.tree.files;
   }
+
+  /** Mounted disks whose rows cannot be read. */
+  unreadablePools: readonly UnreadablePool[] = [];
 
   /** The mounted pools. */
   get pools(): Pool[] {

@@ -467,7 +467,12 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
 
   #state(): RouterState {
     this.#lastPools = [...this.pools];
-    return { pools: this.#lastPools, upMs: this.#upMs };
+    const unreadable = this.unreadablePools;
+    return {
+      pools: this.#lastPools,
+      ...unreadable.length === 0 ? {} : { unreadablePools: unreadable },
+      upMs: this.#upMs,
+    };
   }
 
   get #upMs(): number {

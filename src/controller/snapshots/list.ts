@@ -1,4 +1,4 @@
-import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { assertAbsenceProven, assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
 import { assertNoLegacySnapshot, isLegacySnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isSnapshotId, isVolumeId } from "../../volume/model/ids.ts";
@@ -50,11 +50,14 @@ export async function listSnapshots(
     ? sourcePart(filter.source)
     : anySnapshot;
   const view = await deps.store.files(part, context);
-  assertAbsenceProven(view, basePaths, settleMs);
-  return ownSnapshots(parseSnapshots(view.files), cluster, basePaths).filter((one) =>
+  assertSettled(view, settleMs);
+  for (const basePath of basePaths) assertPoolShown(view, basePath);
+  const found = ownSnapshots(parseSnapshots(view.files), cluster, basePaths).filter((one) =>
     one.ready && (filter.id === "" || one.id === filter.id) &&
     (filter.source === "" || one.source === filter.source)
   );
+  if (part !== anySnapshot && found.length === 0) assertAbsenceProven(view, basePaths, settleMs);
+  return found;
 }
 
 /**

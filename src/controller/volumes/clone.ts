@@ -1,5 +1,5 @@
 import { parseRecordedCapabilities, sameKind } from "../../volume/model/capabilities.ts";
-import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
+import { assertAbsenceProven, assertPoolMounted, assertPoolReadable } from "../../volume/rules/absence.ts";
 import { getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
@@ -168,12 +168,13 @@ function assertSameFilesystem(
 /**
  * A volume as a source.
  *
- * @throws {VolumeError} precondition when its disk uses a file of another name; unavailable when its pool shows no label
+ * @throws {VolumeError} precondition when its disk uses a file of another name; unavailable when its pool
+ * cannot be read, or shows no label
  */
 export function sourceOf(
   deps: ControllerDeps,
   volume: OwnedVolume,
-  { pools }: RouterState,
+  state: RouterState,
   verb: string,
 ): FoundVolume {
   const { stored, record } = volume;
@@ -183,10 +184,11 @@ export function sourceOf(
     "its image is no subvolume of its own; copy its data into a volume that this driver makes",
   );
   assertOwnImage(deps, volume, verb);
+  assertPoolReadable(state, stored.imagePath);
   const blank = record.blankEpoch > 0 && (record.epoch?.counter ?? 0) === 0;
   const encrypted = isEncrypted(record);
   return {
-    location: locationOf(stored.imagePath, pools),
+    location: locationOf(stored.imagePath, state.pools),
     sizeBytes: stored.sizeBytes,
     blank,
     encrypted,
@@ -271,5 +273,6 @@ async function findSource(call: ControllerCall, view: SourceView, source: Source
     );
   }
   const { imagePath, sizeBytes, blank, encrypted } = snapshot;
+  assertPoolReadable(view, imagePath);
   return { location: locationOf(imagePath, view.pools), sizeBytes, blank, encrypted, volume: undefined };
 }

@@ -1,4 +1,4 @@
-import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
+import { assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
 import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import { judgeHealth, type RouterBoot, withHardware } from "../../volume/rules/health/health.ts";
@@ -122,7 +122,7 @@ async function judgeAll(call: ControllerCall): Promise<readonly JudgedVolume[]> 
   assertSettled(files, settleMs);
   for (const base of basePaths) {
     const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));
-    if (!shown) assertPoolMounted(files, base);
+    if (!shown) assertPoolShown(files, base);
   }
   const health = judgeHealth(
     { ...inventory, ...files },

@@ -1,4 +1,4 @@
-import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
+import { assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
 import { assertSizesKnown, availableBeside, availableBytes, getPool } from "../../volume/rules/capacity.ts";
 import { kindName, parseRecordedCapabilities, sameKind } from "../../volume/model/capabilities.ts";
 import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
@@ -51,7 +51,7 @@ export async function listVolumes(
   const { requestId } = context;
   const inventory = await deps.store.inventory(context);
   assertSettled(inventory, deps.settings.settleMs);
-  for (const basePath of deps.settings.basePaths) assertPoolMounted(inventory, basePath);
+  for (const basePath of deps.settings.basePaths) assertPoolShown(inventory, basePath);
   const owned: OwnedVolume[] = [];
   for (const stored of inventory.volumes) {
     const ownership = judgeOwnership(stored, deps.settings.cluster);

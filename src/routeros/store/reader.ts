@@ -315,9 +315,9 @@ export class RouterReader implements HardwareReader {
   /** The disks in one frame of an answer, and the state of the router that every read returns with its subject. */
   #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
     const disks = parseDisks(answer.frames[index]!, this.#known);
-    const { pools } = disks;
+    const { pools, unreadablePools } = disks;
     this.#pools = pools;
-    return { ...disks, state: { pools, upMs } };
+    return { ...disks, state: { pools, ...unreadablePools && { unreadablePools }, upMs } };
   }
 
   #reported<Look extends Inventory>(reading: Look): Look {

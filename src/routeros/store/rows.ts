@@ -1,8 +1,14 @@
-import type { ForeignDisk, Pool, StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
+import type {
+  ForeignDisk,
+  Pool,
+  StoredFile,
+  StoredVolume,
+  UnreadablePool,
+} from "../../volume/model/inventory.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { isSendable } from "../console/command.ts";
-import { eachRow, parseRows, type Row, unreadable } from "../console/json.ts";
+import { eachRow, type JsonValue, parseRows, type Row, unreadable } from "../console/json.ts";
 import { imagePathOf } from "./queries.ts";
 
 /** The disks of a frame, sorted by what they are. */
@@ -12,6 +18,8 @@ export interface Disks {
   /** Every other disk. */
   readonly others: readonly ForeignDisk[];
   readonly pools: readonly Pool[];
+  /** See `RouterState.unreadablePools`. */
+  readonly unreadablePools?: readonly UnreadablePool[];
   /** The slots of the pools, by mount point. */
   readonly poolSlots: ReadonlyMap<string, string>;
 }
@@ -21,10 +29,11 @@ export interface Disks {
  *
  * @param known volumes of an earlier look, by id: those that are as they were are given again, so that several looks at
  * thousands of volumes take the memory of one
- * One file-backed disk that cannot be read is in the list all the same, see `StoredVolume.unreadable`: it is no reason to
- * stop the calls of all others. A disk without slot or type, or of no file or comment, is: it could be any volume's.
+ * One row that cannot be read is no reason to stop the calls of all others: a file-backed disk is in the list all the same, see
+ * `StoredVolume.unreadable`, a mounted one among `unreadablePools`. A disk without slot or type, or of no file or comment, is:
+ * it could be any volume's.
  *
- * @throws {VolumeError} unavailable when such a disk or a pool cannot be read, or two disks sit in one slot
+ * @throws {VolumeError} unavailable when such a disk cannot be read, or two disks sit in one slot
  */
 export function parseDisks(
   frame: string,
@@ -33,7 +42,9 @@ export function parseDisks(
   const what = "list of disks";
   const volumes: StoredVolume[] = [];
   const others: ForeignDisk[] = [];
-  const pools: MountedPool[] = [];
+  const pools: { readonly pool: Pool; readonly mount: Mount }[] = [];
+  const unreadablePools: UnreadablePool[] = [];
+  const mounts: Mount[] = [];
   const poolSlots = new Map<string, string>();
   const seen = new Set<string>();
   const inVolumes = new Map<string, string>();
@@ -45,21 +56,26 @@ export function parseDisks(
     seen.add(id);
     noteLinks(row, id, upon);
     if (kind === "file") {
-      const label = row.text("fs-label", "");
+      const label = row.find("fs-label") ?? "";
       if (label !== "") inVolumes.set(label, id);
-      const volume = sameOf(known.get(id), volumeOf(row, id));
-      volumes.push(volume);
-      if (volume.unreadable !== undefined) continue;
+      volumes.push(sameOf(known.get(id), volumeOf(row, id)));
     } else others.push({ id, kind });
-    const pool = poolOf(row);
-    if (pool === undefined) continue;
+    const mount = mountOf(row, id);
+    if (mount === undefined) continue;
+    const pool = poolOf(row, mount);
+    mounts.push(mount);
+    if ("reason" in pool) {
+      unreadablePools.push(pool);
+      continue;
+    }
     poolSlots.set(pool.mountPoint, id);
-    pools.push({ id, pool, filesystemUuid: row.text("fs-uuid", "") });
+    pools.push({ pool, mount });
   }
   return {
     volumes: sorted(upon.size === 0 ? volumes : volumes.map((volume) => withDisksUpon(volume, upon))),
     others,
-    pools: pools.map((mounted) => withOwnLabel(mounted, pools, inVolumes)),
+    pools: pools.map(({ pool, mount }) => withOwnLabel(pool, mount, mounts, inVolumes)),
+    ...unreadablePools.length === 0 ? {} : { unreadablePools },
     poolSlots,
   };
 }
@@ -107,6 +123,9 @@ function mayBeExported(row: Row): boolean {
 }
 
 function wholeVolumeOf(row: Row, id: string): StoredVolume {
+  // Read for their errors only.
+  row.flag("mounted", false);
+  slotsBelow(row);
   const exported = row.flag("nvme-tcp-export");
   const uses = routerUses(row);
   return {
@@ -151,14 +170,49 @@ export function stateOf(row: Row): string {
   return row.texts("state").join(", ");
 }
 
+/** Where a disk is mounted, or may be, as far as its row can be read. */
+interface Mount {
+  /** Its slot. */
+  readonly id: string;
+  /** "" where it cannot be read. */
+  readonly mountPoint: string;
+  /** Of a Btrfs; "" for none. One that is no text is no other's either: the router prints one label in one way. */
+  readonly label: string;
+  /** "" where it was not read. */
+  readonly filesystemUuid: string;
+}
+
 /**
- * A mounted disk as a pool. One that says nothing about its mount point or space (a network mount, say) is none: a
+ * The mount of a disk that can hold a pool. One that says nothing about its mount point or space (a network mount, say) cannot: a
  * volume on it would be refused, and no other volume suffers for it.
  */
-function poolOf(row: Row): Pool | undefined {
-  if (!row.flag("mounted", false) || !row.has("size") || !row.has("free")) return undefined;
-  const mountPoint = row.text("mount-point", "").replace(/^\/+|\/+$/g, "");
-  if (mountPoint === "") return undefined;
+function mountOf(row: Row, id: string): Mount | undefined {
+  if (!mayBeMounted(row) || !row.has("size") || !row.has("free")) return undefined;
+  const printed = row.has("mount-point") ? row.find("mount-point") : "";
+  const mountPoint = printed?.replace(/^\/+|\/+$/g, "") ?? "";
+  if (printed !== undefined && mountPoint === "") return undefined;
+  const isBtrfs = row.has("fs") && ["btrfs", undefined].includes(row.find("fs"));
+  const label = isBtrfs ? row.find("fs-label") ?? "" : "";
+  return { id, mountPoint, label, filesystemUuid: row.find("fs-uuid") ?? "" };
+}
+
+/** Whether the row does not deny that the disk is mounted. */
+function mayBeMounted(row: Row): boolean {
+  return row.findFlag("mounted") ?? row.isSet("mounted");
+}
+
+function poolOf(row: Row, mount: Mount): Pool | UnreadablePool {
+  try {
+    row.flag("mounted");
+    row.text("mount-point");
+    return wholePoolOf(row, mount);
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    return { mountPoint: mount.mountPoint, reason: error.message };
+  }
+}
+
+function wholePoolOf(row: Row, { mountPoint }: Mount): Pool {
   const filesystem = row.text("fs", "");
   const label = row.text("fs-label", "");
   const hasSubvolumes = filesystem === "btrfs" && label !== "" && isSendable(label);
@@ -172,29 +226,22 @@ function poolOf(row: Row): Pool | undefined {
   };
 }
 
-/** A pool with what its row says of the file system; `filesystemUuid` is "" where it was not read. */
-interface MountedPool {
-  readonly id: string;
-  readonly pool: Pool;
-  readonly filesystemUuid: string;
-}
-
 /**
  * A label that two mounts have names neither: what is to go into one could land in the other. The router mounts each
  * drive of a Btrfs that is not told otherwise, so two mounts may be one file system, which its UUID shows.
  *
+ * @param mounts all of them, also those of which no pool could be read
  * @param inVolumes the labels that the router reads in file-backed disks: whoever writes to a volume writes its label
  */
 function withOwnLabel(
-  { pool, filesystemUuid }: MountedPool,
-  mounted: readonly MountedPool[],
+  pool: Pool,
+  { filesystemUuid }: Mount,
+  mounts: readonly Mount[],
   inVolumes: ReadonlyMap<string, string>,
 ): Pool {
   const { subvolumeLabel: label, mountPoint } = pool;
   if (label === undefined) return pool;
-  const twin = mounted.find(({ pool: other }) =>
-    other.subvolumeLabel === label && other.mountPoint !== mountPoint
-  );
+  const twin = mounts.find((other) => other.label === label && other.mountPoint !== mountPoint);
   if (twin !== undefined) {
     const sameFilesystem = filesystemUuid !== "" && filesystemUuid === twin.filesystemUuid;
     return { ...pool, subvolumeLabel: undefined, labelSharedWith: { id: twin.id, sameFilesystem } };
@@ -242,9 +289,16 @@ const signs: Readonly<Record<string, string>> = {
 /** Set by the router itself where `/disk/settings` says so; it shares nothing of a disk that is not mounted. */
 const setByRouter: readonly string[] = ["smb-sharing", "media-sharing"];
 
-/** Slots of the disks that one lies on: as a partition, or as what is encrypted there. */
+/** Properties that name the disk that one lies on: as a partition, or as what is encrypted there. */
+const links: readonly string[] = ["parent", "crypted-backend"];
+
+/**
+ * Slots of the disks that one lies on.
+ *
+ * @throws {VolumeError} unavailable when they cannot be read
+ */
 export function slotsBelow(row: Row): readonly string[] {
-  return ["parent", "crypted-backend"].filter((link) => row.isSet(link)).map((link) => row.text(link));
+  return links.filter((link) => row.isSet(link)).map((link) => row.text(link));
 }
 
 /**
@@ -252,7 +306,14 @@ export function slotsBelow(row: Row): readonly string[] {
  * at few those that are mounted.
  */
 function noteLinks(row: Row, id: string, upon: Map<string, string[]>): void {
-  for (const below of slotsBelow(row)) upon.set(below, [...upon.get(below) ?? [], id]);
+  for (const below of links.flatMap((link) => row.isSet(link) ? row.findAny(link, textsIn) ?? [] : [])) {
+    upon.set(below, [...upon.get(below) ?? [], id]);
+  }
+}
+
+/** What of a value may be a volume's slot. */
+function textsIn(value: JsonValue): readonly string[] {
+  return [value].flat().filter((part) => typeof part === "string");
 }
 
 function withDisksUpon(volume: StoredVolume, upon: ReadonlyMap<string, readonly string[]>): StoredVolume {
@@ -264,7 +325,7 @@ function withDisksUpon(volume: StoredVolume, upon: ReadonlyMap<string, readonly 
 
 /** What the router does with a disk itself beside exporting it over NVMe/TCP. */
 function routerUses(row: Row): string[] {
-  const isMounted = row.flag("mounted", false);
+  const isMounted = mayBeMounted(row);
   const counts = (key: string) => row.isSet(key) && (isMounted || !setByRouter.includes(key));
   const own = Object.keys(signs).filter(counts).map((key) => signs[key]!);
   return [...new Set(own)];

@@ -125,7 +125,6 @@ const unreadable: readonly (readonly [what: string, rows: readonly object[], for
   ),
   ["a disk with a comment that is no text", [{ ...disk, comment: 7 }], /comment/],
   ["two disks in one slot", [disk, { ...disk, "file-path": "/pool/other" }], /s1/],
-  ["a pool whose free space is rounded", [{ ...pool, free: "6.6TiB" }], /free/],
 ];
 
 for (const [what, rows, form] of unreadable) {
@@ -164,6 +163,73 @@ for (
     assert.equal(pools.length, 1);
   });
 }
+
+for (
+  const [what, row, known] of [
+    ["no plain answer to whether it is mounted", { mounted: "maybe" }, {
+      routerUses: ["its file system is mounted"],
+    }],
+    ["a disk below it that is no text", { parent: 7 }, {}],
+  ] as const
+) {
+  Deno.test(`parseDisks() shows a disk with ${what} as one that cannot be read, and all others`, () => {
+    const [first, second] = disksOf({ ...disk, ...row }, { ...disk, slot: "s2" }, pool).volumes;
+    const { unreadable: reason, ...shown } = first!;
+    assert.match(reason ?? "", /\(of "s1"\)/);
+    assert.deepEqual(shown, { ...volume, exportPort: 0, ...known });
+    assert.deepEqual(second, { ...volume, id: "s2" });
+  });
+}
+
+Deno.test("parseDisks() minds no label of a volume that is no text: whoever writes to it writes its label", () => {
+  const { volumes, pools } = disksOf({ ...disk, "fs-label": 2024 }, pool);
+  assert.deepEqual(volumes, [volume]);
+  assert.equal(pools[0]!.labelTakenBy, undefined);
+});
+
+Deno.test("parseDisks() notes a disk that is on a volume in whatever form its slot is printed", () => {
+  const usesWith = (parent: unknown) =>
+    disksOf(disk, { slot: "p1", type: "partition", parent }).volumes[0]!.routerUses;
+  for (const parent of ["s1", ["s1"]]) assert.deepEqual(usesWith(parent), ["a disk is on it: disk=p1"]);
+  for (const parent of [7, { s1: true }]) assert.equal(usesWith(parent), undefined);
+});
+
+for (
+  const [key, value] of [
+    ["size", "6.9TiB"],
+    ["free", "6.6TiB"],
+    ["fs", 7],
+    ["fs-label", 2024],
+    ["state", 7],
+    ["mounted", "maybe"],
+  ] as const
+) {
+  Deno.test(`parseDisks() takes a mounted disk for no pool whose ${key} cannot be read, and says why`, () => {
+    const other = { ...pool, slot: "usb1", "mount-point": "usb1", "fs-label": "stick", [key]: value };
+    const { volumes, pools, unreadablePools = [], poolSlots } = disksOf(disk, pool, other);
+    assert.deepEqual([volumes, pools, [...poolSlots.keys()]], [[volume], disksOf(pool).pools, ["pool"]]);
+    assert.deepEqual(unreadablePools.map(({ mountPoint }) => mountPoint), ["usb1"]);
+    assert.match(unreadablePools[0]!.reason, new RegExp(`the key ${key} .*\\(of "usb1"\\)`));
+  });
+}
+
+Deno.test("parseDisks() keeps a mounted disk in mind of which not even the mount point can be read", () => {
+  const { pools, unreadablePools = [] } = disksOf({ ...pool, "mount-point": 7 });
+  assert.deepEqual([pools, unreadablePools.map(({ mountPoint }) => mountPoint)], [[], [""]]);
+});
+
+Deno.test("parseDisks() gives no pool a label that a mounted disk has too which cannot be read", () => {
+  for (
+    const odd of [{ free: "6.6TiB" }, { mounted: "maybe" }, { "mount-point": 7 }, { fs: 7 }, { state: 7 }]
+  ) {
+    const [found] = disksOf(pool, { ...pool, slot: "usb1", "mount-point": "usb1", ...odd }).pools;
+    assert.deepEqual(
+      [found!.subvolumeLabel, found!.labelSharedWith?.id],
+      [undefined, "usb1"],
+      JSON.stringify(odd),
+    );
+  }
+});
 
 Deno.test("parseDisks() orders volumes by the code units of their ids", () => {
   const ids = disksOf(...["b", "a-", "B", "a0", "a"].map((slot) => ({ ...disk, slot }))).volumes.map((

@@ -56,6 +56,14 @@ export interface Pool {
   readonly labelSharedWith?: LabelTwin;
 }
 
+/** A pool of which the router's row cannot be read, or any other disk that it may have mounted. */
+export interface UnreadablePool {
+  /** As a pool's; "" where it cannot be read either. */
+  readonly mountPoint: string;
+  /** What cannot be read. */
+  readonly reason: string;
+}
+
 /** A disk that the router has mounted beside a pool, under the pool's label. */
 export interface LabelTwin {
   /** Its slot. */
@@ -91,6 +99,8 @@ export interface StoredFile {
 export interface RouterState {
   /** The mounted pools. */
   readonly pools: readonly Pool[];
+  /** Disks that are mounted, or may be, and whose rows cannot be read: no pools, and not absent. Absent for none. */
+  readonly unreadablePools?: readonly UnreadablePool[];
   /** Milliseconds since the router booted. */
   readonly upMs: number;
 }

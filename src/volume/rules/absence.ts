@@ -39,8 +39,46 @@ export function assertAbsenceProven(
   for (const basePath of basePaths) assertPoolMounted(state, basePath);
 }
 
-/** @throws {VolumeError} unavailable when the pool of `path` is not mounted */
+/** Why the router's row of the pool of `path` cannot be read, so that it is neither mounted nor absent; undefined where it is read. */
+export function whyPoolUnreadable(
+  { pools, unreadablePools = [] }: Pick<RouterState, "pools" | "unreadablePools">,
+  path: string,
+): string | undefined {
+  const wanted = poolOf(path);
+  if (pools.some(({ mountPoint }) => mountPoint === wanted)) return undefined;
+  const found = unreadablePools.find(({ mountPoint }) => mountPoint === wanted) ??
+    unreadablePools.find(({ mountPoint }) => mountPoint === "");
+  return found?.reason;
+}
+
+/** @throws {VolumeError} unavailable when the router's row of the pool of `path` cannot be read */
+export function assertPoolReadable(
+  state: Pick<RouterState, "pools" | "unreadablePools">,
+  path: string,
+): void {
+  const reason = whyPoolUnreadable(state, path);
+  if (reason === undefined) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot use the pool because the router's row of it cannot be read: pool=${poolOf(path)}: ${reason}; ` +
+      "see /disk print detail on the router",
+  );
+}
+
+/**
+ * For a list of what is there, from which nobody concludes what is gone: a pool whose row cannot be read is listed as far as the
+ * router shows it.
+ *
+ * @throws {VolumeError} unavailable when the pool of `path` is not mounted
+ */
+export function assertPoolShown(state: RouterState, path: string): void {
+  const isShown = state.unreadablePools?.some(({ mountPoint }) => mountPoint === poolOf(path)) ?? false;
+  if (!isShown) assertPoolMounted(state, path);
+}
+
+/** @throws {VolumeError} unavailable when the pool of `path` is not mounted, or its row cannot be read */
 export function assertPoolMounted(state: RouterState, path: string): void {
+  assertPoolReadable(state, path);
   const wanted = poolOf(path);
   if (state.pools.some((pool) => pool.mountPoint === wanted)) return;
   const mounted = state.pools.map((pool) => pool.mountPoint).join(", ");

@@ -1,4 +1,5 @@
 import { VolumeError } from "../errors.ts";
+import { assertPoolReadable } from "./absence.ts";
 import { poolOf } from "../model/ids.ts";
 import type { CreateView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import { parseSnapshots } from "../model/snapshots.ts";
@@ -120,11 +121,12 @@ function pathOf(image: StoredVolume | StoredFile): string {
 /**
  * The pool of a base path.
  *
- * @throws {VolumeError} unavailable when it is not mounted
+ * @throws {VolumeError} unavailable when it is not mounted, or its row cannot be read
  */
-export function getPool(inventory: Pick<Inventory, "pools">, basePath: string): Pool {
+export function getPool(inventory: Pick<Inventory, "pools" | "unreadablePools">, basePath: string): Pool {
   const pool = inventory.pools.find((pool) => pool.mountPoint === poolOf(basePath));
   if (pool !== undefined) return pool;
+  assertPoolReadable(inventory, basePath);
   throw new VolumeError(
     "unavailable",
     `Cannot use the pool because it is not mounted on the router: pool=${

@@ -5,6 +5,7 @@ import { usesOwnImage } from "../../model/sources.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../model/record.ts";
 import { isNamedAsOwn, judgeOwnership } from "../ownership.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../../model/inventory.ts";
+import { whyPoolUnreadable } from "../absence.ts";
 import { describeUnsoundPool } from "../array_state.ts";
 import { isExportedAsRecorded } from "../publish.ts";
 
@@ -17,8 +18,7 @@ export interface RouterBoot {
 }
 
 /** Indexes by the path of an image: thousands of disks are judged at once. */
-interface Images {
-  readonly pools: readonly Pool[];
+interface Images extends Pick<Inventory, "pools" | "unreadablePools"> {
   readonly files: ReadonlyMap<string, StoredFile>;
   /** The disk that uses an image, and the next one that does. */
   readonly users: ReadonlyMap<string, string>;
@@ -52,7 +52,7 @@ export function judgeHealth(
   return [...disks, ...found].filter(({ id }) => isVolumeId(id)).toSorted((a, b) => a.id < b.id ? -1 : 1);
 }
 
-function imagesOf({ volumes, files, pools }: Inventory & FileView): Images {
+function imagesOf({ volumes, files, pools, unreadablePools }: Inventory & FileView): Images {
   const users = new Map<string, string>();
   const secondUsers = new Map<string, string>();
   for (const { id, imagePath } of volumes) {
@@ -60,7 +60,7 @@ function imagesOf({ volumes, files, pools }: Inventory & FileView): Images {
     else if (!secondUsers.has(imagePath)) secondUsers.set(imagePath, id);
   }
   const images = new Map(files.flatMap((file) => file.directory ? [] : [[file.path, file]]));
-  return { pools, files: images, users, secondUsers };
+  return { pools, ...unreadablePools && { unreadablePools }, files: images, users, secondUsers };
 }
 
 /** The problems of a disk's volume; undefined when it is not this cluster's. */
@@ -97,8 +97,9 @@ function diskProblems(
   ];
 }
 
-function imageProblems(stored: StoredVolume, { pools, files }: Images, ownImage: boolean): HealthProblem[] {
+function imageProblems(stored: StoredVolume, images: Images, ownImage: boolean): HealthProblem[] {
   const { imagePath, sizeBytes } = stored;
+  const { pools, files } = images;
   if (!ownImage) {
     return [
       problem(
@@ -109,6 +110,8 @@ function imageProblems(stored: StoredVolume, { pools, files }: Images, ownImage:
     ];
   }
   const pool = pools.find((pool) => pool.mountPoint === poolOf(imagePath));
+  const reason = whyPoolUnreadable(images, imagePath);
+  if (reason !== undefined) return [problem("DEGRADED", "DiskUnreadable", reason)];
   if (pool === undefined) {
     return [problem("INACCESSIBLE", "PoolNotMounted", `the pool is not mounted: pool=${poolOf(imagePath)}`)];
   }

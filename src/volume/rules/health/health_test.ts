@@ -60,6 +60,13 @@ Deno.test("judgeHealth() finds no problem of healthy volumes", () => {
   assert.deepEqual(seen, volumes.map(({ id }) => ({ id, problems: [] })));
 });
 
+Deno.test("judgeHealth() takes a pool whose row cannot be read for no pool that is away", () => {
+  const unreadablePools = [{ mountPoint: "pool", reason: "no size" }];
+  assert.deepEqual(problemsOf(view([idle], { pools: [], files: [], unreadablePools })), [
+    ["DEGRADED", "DiskUnreadable"],
+  ]);
+});
+
 Deno.test("judgeHealth() names each problem", () => {
   const other = { ...idle, id: "disk1", comment: "" };
   const away = view([idle], { pools: [{ ...pool, mountPoint: "other" }], files: [] });
