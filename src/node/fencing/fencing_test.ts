@@ -92,6 +92,35 @@ for (const [what, doubt] of doubts) {
   });
 }
 
+for (const [what, doubt] of doubts) {
+  Deno.test(`stage() in another way throws unavailable and unmounts nothing while its target ${what}`, async () => {
+    const node = await down();
+    doubt(node);
+    const begunAnew = node.stage({ mountFlags: ["noatime"] });
+    await assert.rejects(begunAnew, refusal("unavailable", /not known to be fenced/));
+    assert.deepEqual(steps(node), []);
+    assert.deepEqual([node.table.length, node.device.connected, node.stagingState?.staged], [1, true, true]);
+  });
+
+  Deno.test(`a failed stage() leaves what an earlier one has mounted while its target ${what}`, async () => {
+    const node = await down();
+    doubt(node);
+    node.setStagingState({ staged: false });
+    node.before = (operation) => {
+      if (operation === "connect") throw new VolumeError("unavailable", "Cannot connect: injected");
+    };
+    await assert.rejects(node.stage(), refusal("unavailable", /injected.*not known to be fenced/s));
+    assert.deepEqual(steps(node), []);
+    assert.deepEqual([node.table.length, node.device.connected, node.stagingState?.staged], [1, true, false]);
+  });
+}
+
+Deno.test("stage() in another way of what its router has withdrawn disconnects it before it unmounts", async () => {
+  const node = await down(ext4, () => [later]);
+  await node.stage({ mountFlags: ["noatime"] });
+  assert.deepEqual(steps(node), ["forceDisconnect", "unmount", "disconnect"]);
+});
+
 Deno.test("unstage() ends when its target never answers, and succeeds when nothing is left", async () => {
   const node = await down();
   node.offered = () => new Promise(() => {});

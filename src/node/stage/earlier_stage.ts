@@ -55,7 +55,7 @@ export async function dropOlder(
   // After a reboot of the node only the record is left.
   const isHere = connected.includes(stagingState.intent.nqn) ||
     await isAnyMounted(deps, placesOf(stagingState));
-  if (isHere) await takeDownUnused(deps, stagingState, wanted, difference, context);
+  if (isHere) await takeDownUnused(deps, fencing, stagingState, wanted, difference, context);
   return await stagingStore.write(beginAnew(stagingState, await chooseLayer(deps, wish, context)));
 }
 
@@ -64,12 +64,13 @@ export async function dropOlder(
  * has any more. A kubelet that wants the volume for a new pod, with edited mount options, never unstages it first.
  *
  * @throws {VolumeError} in-use when a pod or anything else has it; exists-incompatible when it is staged at another path,
- *   which somebody may still rely on
+ *   which somebody may still rely on; unavailable while its target is away and may come back
  */
 async function takeDownUnused(
   deps: NodeDeps,
+  fencing: Fencing,
   stagingState: StagingState,
-  { stagingPath }: Intent,
+  { nqn, stagingPath }: Intent,
   difference: string,
   context: CallContext,
 ): Promise<void> {
@@ -81,23 +82,32 @@ async function takeDownUnused(
     );
   const isElsewhere = stagingState.intent.stagingPath !== stagingPath;
   if (stagingState.here.staged && isElsewhere) throw refused("exists-incompatible", "");
+  const volume = teardownOf(stagingState);
+  await fencing.release(volume, context, { publishedNqn: nqn });
   try {
-    await tearDown(deps, teardownOf(stagingState), context);
+    await tearDown(deps, volume, context);
   } catch (error) {
     if (!VolumeError.is(error, "in-use")) throw error;
     throw refused("in-use", `; and it is in use: ${error.message}`);
   }
 }
 
-/** Takes down what an earlier stage of the epoch has left that ended halfway, so that no pod has it, and ends its record. */
+/**
+ * Takes down what an earlier stage of the epoch has left that ended halfway, so that no pod has it, and ends its record.
+ *
+ * @throws {VolumeError} in-use; unavailable while its target is away and may come back
+ */
 export async function endLeft(
   deps: NodeDeps,
+  fencing: Fencing,
   left: StagingState,
   context: CallContext,
 ): Promise<void> {
   const { stagingStore } = deps;
   const stagingState = await stagingStore.find(left.volumeId) ?? left;
-  await tearDown(deps, teardownOf(stagingState), context);
+  const volume = teardownOf(stagingState);
+  await fencing.release(volume, context, { publishedNqn: stagingState.intent.nqn });
+  await tearDown(deps, volume, context);
   await stagingStore.end(stagingState);
 }
 

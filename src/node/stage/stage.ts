@@ -46,7 +46,7 @@ async function stage(
     const staging: Staging = { ...wish, deps, undo, context };
     if (known?.here.staged === false) {
       // After a final error nothing would ever be asked to take down what a stage has left that ended halfway.
-      undo.add("take down what was left", (undoing) => endLeft(deps, known, undoing));
+      undo.add("take down what was left", (undoing) => endLeft(deps, fencing, known, undoing));
     }
     const begun = known ?? await remember(staging, await recall(deps, volumeId, wanted));
     const mountPoint = await ensureStagingFolder(staging, begun);
