@@ -1,5 +1,6 @@
 import { epochNqn } from "../../src/volume/model/epoch.ts";
-import { nameDigest, snapshotIdFor } from "../../src/volume/model/ids.ts";
+import { nameDigest } from "../../src/volume/model/ids.ts";
+import { snapshotIdFor } from "../../src/volume/model/snapshots.ts";
 import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { assertOwned } from "../../src/volume/rules/ownership.ts";

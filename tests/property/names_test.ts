@@ -2,7 +2,8 @@
 // one volume or snapshot never includes another owner's file, whatever lies beside it.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isSnapshotId, isVolumeId, snapshotIdFor } from "../../src/volume/model/ids.ts";
+import { isVolumeId } from "../../src/volume/model/ids.ts";
+import { isSnapshotId, snapshotIdFor } from "../../src/volume/model/snapshots.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { leftoversOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile } from "../../src/volume/model/inventory.ts";

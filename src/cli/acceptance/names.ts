@@ -1,4 +1,5 @@
-import { snapshotIdFor, volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids.ts";
+import { snapshotIdFor } from "../../volume/model/snapshots.ts";
 import { clusterHash } from "../../volume/model/cluster_hash.ts";
 import type { OwnMarks } from "../../router_profile/report/report.ts";
 

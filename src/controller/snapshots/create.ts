@@ -24,7 +24,7 @@ import {
   type StoredSnapshot,
   unfinishedSnapshots,
 } from "../../volume/model/snapshots.ts";
-import { snapshotIdFor } from "../../volume/model/ids.ts";
+import { snapshotIdFor } from "../../volume/model/snapshots.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import type { FinishedCopy } from "../volumes/copies.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";

@@ -1,7 +1,8 @@
 import { assertAbsenceProven, assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
 import { assertNoLegacySnapshot, isLegacySnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isSnapshotId, isVolumeId } from "../../volume/model/ids.ts";
+import { isVolumeId } from "../../volume/model/ids.ts";
+import { isSnapshotId } from "../../volume/model/snapshots.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
   anySnapshot,

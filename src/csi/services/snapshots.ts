@@ -7,7 +7,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type StoredSnapshot } from "../../volume/model/snapshots.ts";
-import { isSnapshotId, snapshotIdFor } from "../../volume/model/ids.ts";
+import { isSnapshotId, snapshotIdFor } from "../../volume/model/snapshots.ts";
 import type { VolumeIdPrefix } from "../../volume/model/handles.ts";
 import type { HandlerOf, MethodsOf, RequestOf } from "../server/call.ts";
 import type { ControllerRpcs, Snapshot } from "../generated/csi.ts";

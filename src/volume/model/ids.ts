@@ -9,7 +9,6 @@ export const maxNodeIdBytes = 64;
 const ownSlot = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 const legacySlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const provisionerName = /^pvc-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
-const snapshotIdForm = /^snap-[0-9a-f]{28}$/;
 const nodeIdForm = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 
 /**
@@ -79,23 +78,6 @@ export function isVolumeId(id: string): boolean {
 /** Whether the text has the form of the legacy Go driver's volume ids. */
 export function isLegacyId(id: string): boolean {
   return legacySlot.test(id);
-}
-
-/**
- * The id of the snapshot of a CSI name: `snap-` and 28 hex digits, one character more than any volume id may have. The
- * digits depend on the whole name and on the cluster, so that neither two names nor two clusters on one router share an
- * id.
- *
- * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
- */
-export function snapshotIdFor(name: string, cluster: string): string {
-  assertName(name);
-  return `snap-${digest(`${cluster} ${name}`, 28)}`;
-}
-
-/** Whether the text has the form of a snapshot id. No volume id has it. */
-export function isSnapshotId(id: string): boolean {
-  return snapshotIdForm.test(id);
 }
 
 /**

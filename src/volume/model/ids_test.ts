@@ -6,13 +6,13 @@ import {
   assertNodeId,
   assertVolumeId,
   isLegacyId,
-  isSnapshotId,
   isVolumeId,
   nameDigest,
   parentFolder,
   poolOf,
   volumeIdFor,
 } from "./ids.ts";
+import { isSnapshotId } from "./snapshots.ts";
 import { clusterHash } from "./cluster_hash.ts";
 import { decodeHandle, encodeHandle, isBackendName, splitHandle, VolumeIdPrefix } from "./handles.ts";
 import { filePrefixOf } from "./image_names.ts";

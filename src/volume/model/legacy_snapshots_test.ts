@@ -8,7 +8,8 @@ import {
   legacySnapshotTime,
   noData,
 } from "./legacy_snapshots.ts";
-import { isSnapshotId, isVolumeId } from "./ids.ts";
+import { isVolumeId } from "./ids.ts";
+import { isSnapshotId } from "./snapshots.ts";
 import { judgeOwnership } from "../rules/ownership.ts";
 import type { StoredFile, StoredVolume, VolumeView } from "./inventory.ts";
 

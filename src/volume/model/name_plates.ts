@@ -1,4 +1,5 @@
-import { isSnapshotId, isVolumeId, parentFolder } from "./ids.ts";
+import { isVolumeId, parentFolder } from "./ids.ts";
+import { isSnapshotId } from "./snapshots.ts";
 import type { StoredFile } from "./inventory.ts";
 
 /** What people call a volume or a snapshot. */

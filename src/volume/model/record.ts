@@ -160,11 +160,6 @@ export function clusterOfComment(text: string): string | undefined {
   return /\{rds1 c=([0-9a-f]{8}) /.exec(text)?.[1];
 }
 
-/** Whether a comment without a record contains something that only a record has. */
-export function hasPartOfRecord(text: string): boolean {
-  return /\brds[0-9] |\bc=[0-9a-f]{8} n=[0-9a-f]/.test(text);
-}
-
 /** Parses a comment. Pure and total: anything but a complete record is "none" or "damaged". */
 export function parseComment(text: string): ParsedComment {
   const openings = text.match(anyOpening)?.length ?? 0;

@@ -1,5 +1,6 @@
 import { VolumeError } from "../errors.ts";
-import { isVolumeId } from "./ids.ts";
+import { digest } from "./digest.ts";
+import { assertName, isVolumeId } from "./ids.ts";
 import { leftoversOf } from "./layout.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
@@ -172,4 +173,23 @@ export function snapshotLocations(
   const names = new Set(files.flatMap((file) => nameForm.exec(file.path)?.[1] ?? []));
   return [...names].filter((name) => name.startsWith(`${id}.`) && name.endsWith(`.${cluster}`))
     .flatMap((name) => leftoversOf(files, name, basePaths, pools));
+}
+
+const snapshotIdForm = /^snap-[0-9a-f]{28}$/;
+
+/**
+ * The id of the snapshot of a CSI name: `snap-` and 28 hex digits, one character more than any volume id may have. The
+ * digits depend on the whole name and on the cluster, so that neither two names nor two clusters on one router share an
+ * id.
+ *
+ * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
+ */
+export function snapshotIdFor(name: string, cluster: string): string {
+  assertName(name);
+  return `snap-${digest(`${cluster} ${name}`, 28)}`;
+}
+
+/** Whether the text has the form of a snapshot id. No volume id has it. */
+export function isSnapshotId(id: string): boolean {
+  return snapshotIdForm.test(id);
 }

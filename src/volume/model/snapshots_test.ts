@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { assertVolumeId, isSnapshotId, isVolumeId, snapshotIdFor, volumeIdFor } from "./ids.ts";
+import { assertVolumeId, isVolumeId, volumeIdFor } from "./ids.ts";
+import { isSnapshotId, snapshotIdFor } from "./snapshots.ts";
 import { plainLocation, subvolumeLocation } from "./layout.ts";
 import type { Pool, StoredFile } from "./inventory.ts";
 import {

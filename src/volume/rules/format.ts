@@ -1,3 +1,4 @@
+import { formatConsent, formatConsentAnnotation } from "./format_consent.ts";
 import type { FormatRefusal } from "../ports/node_events.ts";
 import type { MakingState } from "../model/staging/state.ts";
 import type { VolumeErrorKind } from "../errors.ts";
@@ -6,7 +7,6 @@ import type { FilesystemType } from "../model/capabilities.ts";
 import { headerType } from "../model/encryption.ts";
 import { parseEpoch } from "../model/epoch.ts";
 import type { ClaimName } from "../model/publish_context.ts";
-import { consentCommand } from "./format_consent.ts";
 
 /** The input of the decision whether to format. */
 export interface FormatQuestion {
@@ -189,4 +189,14 @@ function refuse(
   advice: string,
 ): FormatDecision {
   return { action: "refuse", kind, reason: `Cannot use the device because ${reason}${advice}`, refusal };
+}
+
+/** The command by which the owner of the claim allows a format in the epoch after that one. */
+export function consentCommand(
+  volumeId: string,
+  epochCounter: number,
+  { namespace, name }: ClaimName,
+): string {
+  return `kubectl annotate --overwrite -n ${namespace} pvc ${name} ` +
+    `${formatConsentAnnotation}=${formatConsent(volumeId, epochCounter + 1)}`;
 }

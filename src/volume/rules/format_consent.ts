@@ -23,13 +23,3 @@ export function mayConsentToFormat(
   return capability.access === "mount" && !isReadOnlyUse(capability.mode, readOnly) && source === undefined &&
     epoch !== undefined && epoch.counter !== blankEpoch;
 }
-
-/** The command by which the owner of the claim allows a format in the epoch after that one. */
-export function consentCommand(
-  volumeId: string,
-  epochCounter: number,
-  { namespace, name }: ClaimName,
-): string {
-  return `kubectl annotate --overwrite -n ${namespace} pvc ${name} ` +
-    `${formatConsentAnnotation}=${formatConsent(volumeId, epochCounter + 1)}`;
-}

@@ -9,7 +9,7 @@ import { assertOwned, judgeOwnership } from "./ownership.ts";
 import { adviceOnUses } from "./router_uses.ts";
 import type { RouterState, StoredFile, StoredVolume } from "../model/inventory.ts";
 import type { PublishFacts } from "./publish.ts";
-import { hasPartOfRecord, type OwnedVolume, type RecordComment } from "../model/record.ts";
+import { type OwnedVolume, type RecordComment } from "../model/record.ts";
 
 /** What a disk becomes as a volume. Only a person or the PersistentVolume can say that. */
 export interface ImportClaim {
@@ -215,4 +215,9 @@ export function assertNotImported({ stored, record }: OwnedVolume, verb: string,
     "precondition",
     `Cannot ${verb} the volume because it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
   );
+}
+
+/** Whether a comment without a record contains something that only a record has. */
+export function hasPartOfRecord(text: string): boolean {
+  return /\brds[0-9] |\bc=[0-9a-f]{8} n=[0-9a-f]/.test(text);
 }
