@@ -20,7 +20,7 @@ export interface Step {
   readonly isDone: (after: StoredVolume) => boolean;
   /** What it promises of a pool. */
   readonly room?: Room;
-  /** Puts right what may be left of it where it failed, after a read. Throws nothing. */
+  /** Puts right what may be left of it where it failed, after a read, also when its caller has gone. Throws nothing. */
   readonly mend?: () => Promise<void>;
 }
 

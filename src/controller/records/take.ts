@@ -1,3 +1,4 @@
+import { VolumeError } from "../../volume/errors.ts";
 import { filePrefixOf } from "../../volume/model/image_names.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
@@ -24,8 +25,8 @@ export async function taken(call: ControllerCall, verb: string, step: Step): Pro
     const after = await recorded(call, verb, step, isOutdating ? rewritten(step.record) : step.record);
     return counted(call, step, after);
   } catch (error) {
-    // Whoever has lost the lead changes nothing any more.
-    if (!call.context.signal.aborted) await step.mend?.();
+    // Whoever has lost the lead changes nothing any more: that ends a call as unavailable, and after it nothing is sent.
+    if (!VolumeError.is(call.context.signal.reason, "unavailable")) await step.mend?.();
     throw error;
   }
 }

@@ -1,12 +1,10 @@
 import { answered } from "../not_done.ts";
-import { runLimited } from "../../async/deadline.ts";
 import { newNonce } from "../../volume/model/epoch.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CopyAbout, FinishedCopy } from "./copies.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { plainLocation, unfinishedPath } from "../../volume/model/layout.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewFolder } from "../../volume/ports/store.ts";
 import type { ImageLocation, VolumeView } from "../../volume/model/inventory.ts";
 import { snapshotPart } from "../../volume/model/snapshots.ts";
@@ -14,6 +12,7 @@ import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { assertNotShared, ownFilePrefix } from "../load.ts";
 import { waitForGrace } from "../records/grace.ts";
+import { tidy } from "../tidy.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What a copy is made for. */
@@ -201,18 +200,12 @@ function sourceChanged({ object, key, from }: CopyRequest): VolumeError {
   );
 }
 
-/** What has to be tidied up is, also after the end of the call that it was done for. */
-async function tidy(deps: ControllerDeps, work: (context: CallContext) => Promise<unknown>): Promise<void> {
-  const { signal } = new AbortController();
-  await runLimited(deps.clock, { name: "copy", timeoutMs: 10_000, signal }, work);
-}
-
 /**
  * Removes a copy that is of no use, unless a disk uses it. If it cannot be removed now, the next try or a delete does it.
  */
 export async function discardCopy(deps: ControllerDeps, path: string): Promise<void> {
   try {
-    await tidy(deps, (context) => deps.store.removeImage(plainLocation(path), path, context));
+    await tidy(deps, "copy", (context) => deps.store.removeImage(plainLocation(path), path, context));
   } catch (error) {
     deps.notes.warn("an unfinished copy could not be removed", { path, reason: String(error) });
   }
@@ -225,7 +218,7 @@ export async function discardFinished(
   target: ImageLocation,
 ): Promise<void> {
   try {
-    await tidy(deps, async (context) => {
+    await tidy(deps, "copy", async (context) => {
       const view = await deps.store.files(path, context);
       // A router that has restarted may show the disk only later.
       assertAbsenceProven(view, [path], deps.settings.settleMs);

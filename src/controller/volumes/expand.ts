@@ -22,6 +22,7 @@ import { readSlot, type View } from "../records/view.ts";
 import { roomFor } from "./room.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { reportingRefusal, spaceRefusal } from "../refusals.ts";
+import { tidy } from "../tidy.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
@@ -150,9 +151,12 @@ async function turnOnAgain(call: ControllerCall, id: string): Promise<void> {
       step === undefined ? { answer: {} } : { step, next: (after) => after },
     );
   };
-  const read = () => readSlot(call, id);
   try {
-    await changeByRule(call, { id, verb: "expand", first: await read(), read }, rule);
+    await tidy(call, "mend", async (context) => {
+      const own = { ...call, context };
+      const read = () => readSlot(own, id);
+      await changeByRule(own, { id, verb: "expand", first: await read(), read }, rule);
+    });
   } catch (reason) {
     const fields = { volume: id, reason: String(reason) };
     call.notes.warn("an export could not be turned on again after a failed expansion", fields);

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
@@ -19,6 +20,7 @@ function controller(
   record: Partial<VolumeRecord> = {},
   disk: Partial<StoredVolume> = {},
   growsByToggle = true,
+  context = testContext(),
 ) {
   const { store, deps, ...rest } = testController({ growth: "after-toggle", growsByToggle });
   const inUse = { epoch, holders, layered: true, ...record } as const;
@@ -89,6 +91,37 @@ Deno.test("expandVolume() turns the export on again when the router refuses the 
   const { sizeBytes, exported, exportNqn: nqn } = shown();
   assert.deepEqual([sizeBytes, exported, nqn], [gibibyte, true, exportNqn]);
   assert.deepEqual(recordOf(shown()).holders, holders);
+});
+
+/** The router refuses the size behind the "off", and meanwhile the call ends. */
+async function endedBehindTheOff(end: VolumeError): Promise<ReturnType<typeof controller>> {
+  const ended = new AbortController();
+  const made = controller({}, {}, true, testContext({ signal: ended.signal }));
+  const { store, expand } = made;
+  store.mishap("change", {
+    refusal: "failure: not enough space",
+    after: () => {
+      store.edit("pvc-1", { exported: false });
+      store.calls.length = 0;
+      ended.abort(end);
+    },
+  });
+  await assert.rejects(expand());
+  return made;
+}
+
+Deno.test("expandVolume() turns the export on again also when its caller has gone meanwhile", async () => {
+  for (const kind of ["deadline", "cancelled"] as const) {
+    const { shown } = await endedBehindTheOff(new VolumeError(kind, "Cannot finish in time"));
+    assert.deepEqual([shown().exported, shown().exportNqn], [true, exportNqn], kind);
+  }
+});
+
+Deno.test("expandVolume() sends nothing any more once the lead is lost", async () => {
+  // As `Lead.during()` ends a call.
+  const lost = new VolumeError("unavailable", "Cannot serve the call because another controller leads");
+  const { store, shown } = await endedBehindTheOff(lost);
+  assert.deepEqual([store.calls, shown().exported], [[], false]);
 });
 
 Deno.test("expandVolume() says why an export stays off, and gives the reason of its own failure", async () => {
