@@ -44,6 +44,7 @@ export async function raise(
     ? { device: below, stagingState: begun }
     : await unlock({ ...staging, passphrases, below, sameDevice: isSame(below) }, begun);
   const { device, release } = await holdProven(deps, used, undo, context);
+  if (!begun.here.staged) await refuseWhileTaken(staging, device);
   await refuseWhileBound(staging, unlocked, device);
   return {
     raised: { device, sameDevice: isSame(device), renewed },
@@ -160,6 +161,18 @@ async function refuseWhileBound(
     ...used.map(({ mountPoint: at }): DeviceUser => ({ device: device.path, by: "bind", at })),
     ...stagingState.intent.kind === "block" ? mounts.map(mountUser) : [],
   ]);
+}
+
+/**
+ * Throws while the node has made a device of its own of this one, as LVM, md and multipath do where they find what a
+ * workload wrote: node and workload would both write. A volume that is staged stays with its pods; health tells.
+ */
+async function refuseWhileTaken(
+  { deps, volumeId }: Pick<Staging, "deps" | "volumeId">,
+  device: ProvenDevice,
+): Promise<void> {
+  const { devices } = deps;
+  refuseUsers("stage", volumeId, await devices.layers([device, ...await devices.partitions(device)]));
 }
 
 /** Records the current device. */

@@ -345,3 +345,20 @@ Deno.test("stage() makes an unrecorded connection again after a crash at any ste
     }, "crashes");
   }
 });
+
+for (const capability of [ext4, block]) {
+  Deno.test(`stage() refuses a ${capability.access} volume that the node has taken, until that has ended, and then only if it is not staged`, async () => {
+    const node = new FakeNode();
+    node.layers = ["/dev/md127 (raid1)"];
+    const taken = /this node itself uses .* by \/dev\/md127 \(raid1\).*mdadm --stop/;
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(node.stage({ capability }), refusal("unavailable", taken));
+      assert.deepEqual([node.stagingState?.staged, node.formats, node.table], [false, [], []]);
+    }
+    node.layers = [];
+    await node.stage({ capability });
+    node.layers = ["/dev/md127 (raid1)"];
+    await node.stage({ capability });
+    assert.equal(node.stagingState?.staged, true);
+  });
+}
