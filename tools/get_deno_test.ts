@@ -100,6 +100,19 @@ interface Lock {
   >;
 }
 
+for (const isPinned of [true, false]) {
+  Deno.test({
+    name: `get-deno.sh --checked takes the Deno of an earlier run only with pinned bytes: ${isPinned}`,
+    ignore,
+  }, async () => {
+    const earlier = `#!/bin/sh\necho "deno ${version} (stable)"\n# earlier\n`;
+    const pinned = createHash("sha256").update(isPinned ? earlier : "another").digest("hex");
+    const { stdout, stderr, folder, found } = await getDeno({ flags: ["--checked"], earlier, pinned });
+    assert.equal(stdout, `${folder}/node_modules/.bin/deno\n`, stderr);
+    assert.equal(found === earlier, isPinned);
+  });
+}
+
 /** Another case than a registry with the pinned bytes, and no Deno on the PATH. */
 interface Case {
   readonly flags?: readonly string[];
@@ -107,10 +120,14 @@ interface Case {
   readonly changed?: string;
   /** Whether a Deno that calls itself of that version is on the PATH. */
   readonly isOnPath?: boolean;
+  /** The Deno that an earlier run has left. */
+  readonly earlier?: string;
+  /** The SHA-256 that is pinned, in hex. */
+  readonly pinned?: string;
 }
 
 /** Runs a copy of the script against a registry of ours. */
-async function getDeno({ flags = [], changed, isOnPath = false }: Case) {
+async function getDeno({ flags = [], changed, isOnPath = false, earlier, pinned = "" }: Case) {
   const scratch = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   await using made = new AsyncDisposableStack();
   made.defer(() => Deno.remove(scratch, { recursive: true }));
@@ -120,6 +137,12 @@ async function getDeno({ flags = [], changed, isOnPath = false }: Case) {
   await Deno.copyFile(`${tools}get-deno.sh`, script);
   await Deno.writeTextFile(join(scratch, "tools/deno/package.json"), JSON.stringify(wanted, undefined, 1));
   await Deno.writeTextFile(join(scratch, "tools/deno/package-lock.json"), JSON.stringify(lockOf(archives)));
+  await Deno.writeTextFile(join(scratch, "tools/deno/SHA256SUMS"), `${pinned}  ${platform}/deno\n`);
+  const bin = join(scratch, `deno-${version}/node_modules/.bin`);
+  if (earlier !== undefined) {
+    await Deno.mkdir(bin, { recursive: true });
+    await Deno.writeTextFile(join(bin, "deno"), earlier, { mode: 0o755 });
+  }
   const registry = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     (request) => answer(request, archives),
@@ -146,6 +169,7 @@ async function getDeno({ flags = [], changed, isOnPath = false }: Case) {
     stderr: decoder.decode(stderr),
     folder: join(scratch, `deno-${version}`),
     onPath,
+    found: success ? await Deno.readTextFile(join(bin, "deno")).catch(() => "") : undefined,
   };
 }
 

@@ -18,7 +18,7 @@ import { complain, print } from "../print.ts";
 import { packChart } from "./chart.ts";
 import { type Licensed, noticesOf, packagesIn, readLicense } from "./licenses.ts";
 import { hostOutput } from "../host_command.ts";
-import { runtimeDigest } from "./runtime.ts";
+import { readCompiler, runtimeDigest } from "./runtime.ts";
 import { billOfMaterials, chartBill, type Lock, type Released, unverified } from "./sbom.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -59,6 +59,9 @@ async function main(): Promise<void> {
     await Deno.copyFile(join(ROOT, `dist/linux-${architecture}/rds-csi`), name(`-linux-${architecture}`));
   }
   await Deno.writeTextFile(name(".cdx.json"), billOfMaterials(released));
+  if (!released.compiler.isPinned) {
+    complain(`${unverified}: the compiler is none that npm checked: path=${denoCompiler()}`);
+  }
   await Deno.copyFile(join(ROOT, "deploy/manifests/rds-csi.yaml"), name(".manifests.yaml"));
   await packChart(name(".chart.tgz"), released.seconds, Deno.env.get("PROJECT_URL"));
   await describeChart(name(".chart.cdx.json"), released);
@@ -83,6 +86,10 @@ async function describeRelease(platforms: readonly Architecture[]): Promise<Lice
     commit: await commitOf(ROOT, Deno.env.get("REVISION")),
     seconds: await secondsOf(ROOT, Deno.env.get("SOURCE_DATE_EPOCH")),
     deno: await compilingDeno(),
+    compiler: await readCompiler(
+      denoCompiler(),
+      await Deno.readTextFile(join(ROOT, "tools/deno/SHA256SUMS")),
+    ),
     runtimes: await Promise.all(platforms.map(async (architecture) => ({
       architecture,
       digest: await runtimeDigest(join(ROOT, `dist/linux-${architecture}/rds-csi`)),
@@ -120,8 +127,13 @@ async function packageFolders(): Promise<Map<string, string>> {
   return new Map(Object.values(npmPackages).map((one) => [`${one.name}@${one.version}`, one.localPath]));
 }
 
+/** The file of the compiler, as `tools/build.ts` takes it. */
+function denoCompiler(): string {
+  return Deno.env.get("DENO_COMPILE") || Deno.execPath();
+}
+
 async function compilingDeno(): Promise<string> {
-  const text = await hostOutput(Deno.env.get("DENO_COMPILE") || Deno.execPath(), ["--version"]);
+  const text = await hostOutput(denoCompiler(), ["--version"]);
   const found = /^deno (\S+)/.exec(text)?.[1];
   if (found === undefined) throw new Error(`The compiling Deno does not say its version: ${text}`);
   return found;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { noticesOf, packagesIn, readLicense } from "./licenses.ts";
-import { runtimeDigest } from "./runtime.ts";
+import { readCompiler, runtimeDigest } from "./runtime.ts";
 import { billOfMaterials, chartBill, digestIn } from "./sbom.ts";
 import { makeScratch } from "../../tests/support/scratch.ts";
 
@@ -40,6 +40,7 @@ Deno.test("billOfMaterials() names the runtime and each package, and is the same
     commit: "f00",
     seconds: 86_400,
     deno: "2.9.6",
+    compiler: { digest: "of the compiler", isPinned: true },
     runtimes,
     packages,
     lock,
@@ -59,12 +60,31 @@ Deno.test("billOfMaterials() names the runtime and each package, and is the same
     "pkg:npm/c@2.0.0",
   ]);
   assert.deepEqual(bill.components[1].hashes, [{ alg: "SHA-256", content: "of arm64" }]);
+  const [compiler] = bill.metadata.tools.components;
+  assert.deepEqual(compiler.hashes, [{ alg: "SHA-256", content: "of the compiler" }]);
+  assert.equal(compiler.properties, undefined);
+  const unpinned = { ...released, compiler: { ...released.compiler, isPinned: false } };
+  assert.deepEqual(JSON.parse(billOfMaterials(unpinned)).metadata.tools.components[0].properties, [
+    { name: "integrity", value: "UNVERIFIED" },
+  ]);
   assert.deepEqual(bill.components[3].licenses, [{ expression: "(MIT OR Apache-2.0)" }]);
   assert.deepEqual(bill.dependencies[0].dependsOn.length, 4);
   assert.notEqual(
     JSON.parse(billOfMaterials({ ...released, commit: "bad" })).serialNumber,
     bill.serialNumber,
   );
+});
+
+Deno.test("readCompiler() takes only a Deno of pinned bytes for checked", async () => {
+  await using scratch = await makeScratch();
+  const file = `${scratch.path}/deno`;
+  await Deno.writeTextFile(file, "a compiler");
+  const digest = createHash("sha256").update("a compiler").digest("hex");
+  assert.deepEqual(await readCompiler(file, `${digest}  @deno/some/deno\n`), { digest, isPinned: true });
+  assert.deepEqual(await readCompiler(file, `${"0".repeat(64)}  @deno/some/deno\n`), {
+    digest,
+    isPinned: false,
+  });
 });
 
 Deno.test("chartBill() has the digest of each image, and says UNVERIFIED of one without", () => {

@@ -1,11 +1,22 @@
 import { createHash } from "node:crypto";
 import type { Architecture } from "../image/root.ts";
+import type { Compiler } from "./sbom.ts";
 
 /** The runtime in the executable of a platform. */
 export interface Runtime {
   readonly architecture: Architecture;
   /** SHA-256 of the runtime's file, in hex. */
   readonly digest: string;
+}
+
+/**
+ * Reads the Deno that compiles.
+ *
+ * @param pins the SHA-256 of each pinned one, in the form of `sha256sum`
+ */
+export async function readCompiler(file: string, pins: string): Promise<Compiler> {
+  const digest = createHash("sha256").update(await Deno.readFile(file)).digest("hex");
+  return { digest, isPinned: pins.split("\n").some((line) => line.startsWith(`${digest} `)) };
 }
 
 /**

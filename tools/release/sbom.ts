@@ -13,10 +13,19 @@ export interface Released {
   readonly seconds: number;
   /** Version of the Deno whose runtime is included. */
   readonly deno: string;
+  readonly compiler: Compiler;
   /** Its runtimes, one for each platform. */
   readonly runtimes: readonly Runtime[];
   readonly packages: readonly (Package & { readonly license: string })[];
   readonly lock: Lock;
+}
+
+/** The Deno that compiled the executable. */
+export interface Compiler {
+  /** SHA-256 of its file, in hex. */
+  readonly digest: string;
+  /** Whether it is one that npm checked when it was pinned. */
+  readonly isPinned: boolean;
 }
 
 /**
@@ -27,7 +36,15 @@ export interface Released {
  */
 export function billOfMaterials(released: Released): string {
   const own = { ...executableOf(released), properties: [{ name: "commit", value: released.commit }] };
-  return billText(own, componentsOf(released), released.seconds);
+  return billText(own, componentsOf(released), released.seconds, [compilerOf(released)]);
+}
+
+function compilerOf({ deno, compiler: { digest, isPinned } }: Released): Component {
+  return {
+    ...{ type: "application", "bom-ref": `compiler:deno@${deno}`, name: "deno", version: deno },
+    hashes: [{ alg: "SHA-256", content: digest }],
+    ...isPinned ? {} : { properties: [{ name: "integrity", value: unverified }] },
+  };
 }
 
 /** What a bill says of an image for whose digest nobody has asked its registry: it may be any image. */
@@ -109,13 +126,23 @@ export function componentsOf({ deno, runtimes, packages, lock }: Released): Comp
  * A bill of materials as CycloneDX 1.6, whose serial number follows from the rest.
  *
  * @param seconds when its subject was made, since the Unix epoch
+ * @param tools what made it; none where nothing is said of that
  */
-export function billText(own: Component, components: readonly Component[], seconds: number): string {
+export function billText(
+  own: Component,
+  components: readonly Component[],
+  seconds: number,
+  tools: readonly Component[] = [],
+): string {
   const bill = {
     bomFormat: "CycloneDX",
     specVersion: "1.6",
     version: 1,
-    metadata: { timestamp: new Date(seconds * 1000).toISOString(), component: own },
+    metadata: {
+      timestamp: new Date(seconds * 1000).toISOString(),
+      ...tools.length === 0 ? {} : { tools: { components: tools } },
+      component: own,
+    },
     components,
     dependencies: [{ ref: own["bom-ref"], dependsOn: components.map((component) => component["bom-ref"]) }],
   };
