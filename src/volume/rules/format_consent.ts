@@ -1,6 +1,5 @@
 import type { Capability } from "../model/capabilities.ts";
 import type { VolumeRecord } from "../model/record.ts";
-import type { ClaimName } from "../model/publish_context.ts";
 import { isReadOnlyUse } from "./publish.ts";
 
 /** The annotation by which the owner of a claim allows one format, see {@linkcode formatConsent}. */
