@@ -22,10 +22,11 @@ const events: { readonly [Kind in ReportedEvent["kind"]]: Extract<ReportedEvent,
   "older-epoch": { kind: "older-epoch", volumeId, recorded: 1, known: 2, withdrawn: true },
 };
 
-/** The problems of a volume are events by their own reasons. */
+/** The problems of a volume are events by their own reasons, each found in one way or several. */
 function healthReasons(): string[] {
   const source = Deno.readTextFileSync(join(projectRoot, "src/volume/rules/health/health.ts"));
-  return [...source.matchAll(/problem\(\s*"[A-Z_]+",\s*"([A-Za-z]+)"/g)].map(([, reason]) => reason!);
+  const reasons = source.matchAll(/problem\(\s*"[A-Z_]+",\s*"([A-Za-z]+)"/g).map(([, reason]) => reason!);
+  return [...new Set(reasons)];
 }
 
 /** The part of the page about events. */
