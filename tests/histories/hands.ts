@@ -109,6 +109,20 @@ export class Hands {
     return this.#own === undefined || parseComment(comment).state === "record";
   }
 
+  /** Whether the router has kept only the beginning of a volume's record. */
+  isCut(id: string): boolean {
+    const { disks, maxComment } = this.#store;
+    const comment = disks.get(id)?.comment ?? "";
+    return clipBytes(comment, maxComment - 1) !== comment && parseComment(comment).state === "damaged";
+  }
+
+  /** A call ended without trouble: a record of its that the router has cut is put back. */
+  ended(id: string): void {
+    if (this.isCut(id) && !this.isAt(id)) {
+      this.#store.violations.push(`${id} was left with a record that the router cut`);
+    }
+  }
+
   /** Whether something that was done to the volume is not taken back yet. */
   isAt(id: string): boolean {
     return this.#undo.keys().some((key) => key.endsWith(` ${id}`));

@@ -412,6 +412,7 @@ class Cluster {
     this.#attacher?.began(about);
     const [wasThere, wasNamedTwice] = [this.#observer.hasImage(about.of), objects?.isNamedTwice(about.of)];
     const unanswered = objects?.unanswered;
+    const wasCut = this.#hands.isCut(about.of);
     const abort = new AbortController();
     await new Promise<void>((resolve) => {
       let isAnswered = false;
@@ -432,6 +433,8 @@ class Cluster {
         if (about.verb === "delete" && answer.error === undefined && wasNamedTwice) {
           this.history.push({ kind: "router", line: `${about.of} was deleted, and another object names it` });
         }
+        const isWhole = step.trouble === undefined && step.waits && answer.error !== "deadline";
+        if (isWhole && !wasCut && !this.#isSlow) this.#hands.ended(about.of);
         resolve();
       };
       const cancel = this.#clock.timer(step.timeoutMs, () => {
