@@ -99,7 +99,7 @@ Deno.test("a reboot of the router is reported for the volumes that nodes had bef
   const [problem = ""] = await health(held);
   assert.match(
     problem,
-    /^RouterRestarted .*restart the pods that have run since before .*, unless .*layer.*: node=node-1$/,
+    /^RouterRestarted .*delete the pods that have run since before .*, unless .*layer.*: node=node-1$/,
   );
   assert.deepEqual(await health(idle), []);
   assert.deepEqual(await sickIds(stack), [held]);

@@ -208,7 +208,7 @@ export function proveDevice(
   if (found.nqn !== expected.nqn) throw mismatch(found, `nqn=${expected.nqn}`, `nqn=${found.nqn}`);
   if (found.nsid !== onlyNsid) throw mismatch(found, `nsid=${onlyNsid}`, `nsid=${found.nsid}`);
   if (known !== "" && found.uniqueId !== known) {
-    const actual = `id=${found.uniqueId}; if the router was restarted, restart the pods that use the volume`;
+    const actual = `id=${found.uniqueId}; if the router was restarted, delete the pods that use the volume`;
     throw mismatch(found, `id=${known}`, actual);
   }
   if (found.sizeBytes < expected.sizeBytes) {

@@ -71,7 +71,7 @@ export async function assertRenewable(
       throw new VolumeError(
         "in-use",
         `Cannot stage the volume because its router gave it a new identity while a pod has it: volume=${volumeId} ` +
-          `path=${targetPath}; restart the pods that use it`,
+          `path=${targetPath}; delete the pods that use it`,
       );
     }
   }

@@ -56,13 +56,13 @@ Deno.test("stage() accepts a raw block volume under a new UUID", async () => {
 
 for (const capability of [undefined, block]) {
   const kind = capability?.access ?? "mount";
-  Deno.test(`${kind}: stage() under a new UUID says which pods to restart while one has the old device`, async () => {
+  Deno.test(`${kind}: stage() under a new UUID says which pods to delete while one has the old device`, async () => {
     const node = await rebooted(capability, true);
     const change = capability === undefined ? {} : { capability };
     const mounts = node.table.length;
     await assert.rejects(
       node.stage(change),
-      unsettled("in-use", new RegExp(`a pod has it: .*path=${targetPath}; restart the pods that use it`)),
+      unsettled("in-use", new RegExp(`a pod has it: .*path=${targetPath}; delete the pods that use it`)),
     );
     assert.equal(node.table.length, mounts);
     assert.equal(node.stagingState?.device?.uniqueId, "aa00");

@@ -63,7 +63,7 @@ for (const capability of [ext4, xfs]) {
       const why = await refusal(
         node.service.stage(request, callWithin(20_000)),
         "in-use",
-        /restart the pods that use it/,
+        /delete the pods that use it/,
       );
       await node.unpublish(volume);
       const [, tookMs] = await timed(node.stage(volume, { capability }));
@@ -93,7 +93,7 @@ rebootTests.add("a raw block volume is staged again under its new UUID", async (
   await sh(write);
   volume.nvmet.reboot(volume.nqn, volume.image, "new-per-export");
   await dropped(node, volume);
-  await refusal(node.stage(volume, { capability: block }), "in-use", /restart the pods that use it/);
+  await refusal(node.stage(volume, { capability: block }), "in-use", /delete the pods that use it/);
   await node.unpublish(volume);
   await node.stage(volume, { capability: block });
   await node.publish(volume, { capability: block });

@@ -182,7 +182,7 @@ namespaceRows.add(
     const said = await refusal(node.publish(volume, { capability }), "precondition", /device is gone/);
     const request = node.stageRequest(volume, { capability });
     const [stage, tookMs] = await timed(
-      refusal(node.service.stage(request, callWithin(20_000)), "in-use", /restart the pods that use it/),
+      refusal(node.service.stage(request, callWithin(20_000)), "in-use", /delete the pods that use it/),
     );
     await node.unpublish(volume);
     await node.unstage(volume);

@@ -204,7 +204,7 @@ function restartProblems({ record, stored }: OwnedVolume, boot: RouterBoot | und
   const { atMs } = boot;
   const before = record.holders.filter(({ sinceSeconds }) => sinceSeconds * 1000 < atMs - bootErrorMs);
   if (before.length === 0) return [];
-  const message = `the router restarted and gave the volume a new identity: restart the pods that ` +
+  const message = `the router restarted and gave the volume a new identity: delete the pods that ` +
     `have run since before ${new Date(atMs).toISOString()}, unless the node's device layer ` +
     `(node.deviceLayer) let them wait: node=${nodeIdsOf(before).join(", ")}`;
   return [problem("DEGRADED", "RouterRestarted", message)];

@@ -244,7 +244,7 @@ Deno.test("judgeHealth() names the nodes that have held a volume since before th
   assert.deepEqual([problem?.status, problem?.reason, more], ["DEGRADED", "RouterRestarted", []]);
   assert.match(
     problem!.message,
-    /restart the pods that have run since before 1970-01-01T00:18:16\.000Z, unless .* let them wait: node=a, b$/,
+    /delete the pods that have run since before 1970-01-01T00:18:16\.000Z, unless .* let them wait: node=a, b$/,
   );
 });
 

@@ -90,7 +90,7 @@ function deviceProblems(
       problem(
         "INACCESSIBLE",
         "DeviceMissing",
-        `the volume is connected, but has no device: nqn=${stagingState.intent.nqn}; if the router restarted, restart the ` +
+        `the volume is connected, but has no device: nqn=${stagingState.intent.nqn}; if the router restarted, delete the ` +
           "pods that use the volume",
       ),
     ];
