@@ -2,6 +2,7 @@ import { ApiError, type KubernetesApi } from "../../kubernetes/api.ts";
 import {
   attachmentsPath,
   csiNodesPath,
+  findNode,
   listKept,
   type RawCsiNode,
   volumesPath,
@@ -138,7 +139,9 @@ export async function followClaim(
   }
   const findings = [bound, fine("volume", `${volumeName} is the volume ${handle}`)];
   const attached = await attachments(api, volumeName, driverName, signal);
-  return { ...await followAttachments(attached, { findings, driverName, volumeName, events }, get), handle };
+  const isReady = async (node: string) => (await findNode(api, node, signal))?.isReady !== false;
+  const before = { findings, driverName, volumeName, events };
+  return { ...await followAttachments(attached, before, get, isReady), handle };
 }
 
 /**
@@ -202,6 +205,7 @@ async function followAttachments(
     readonly events: readonly ClusterEvent[];
   },
   get: Get,
+  isReady: (node: string) => Promise<boolean>,
 ): Promise<ClaimTrace> {
   if (attached.length === 0) {
     return hangs(
@@ -224,10 +228,25 @@ async function followAttachments(
       const why = status?.attachError?.message ?? "the attacher has not tried yet";
       return hangs(seen, problem("attachment", `is not attached to ${node}: ${why}`), nodes);
     }
+    if (!await isReady(node)) {
+      return hangs(
+        seen,
+        problem("attachment", `is attached to ${node}, which is not ready`, lostNode(node)),
+        nodes,
+      );
+    }
     seen.push(fine("attachment", `is attached to ${node}`));
     nodes.push(node);
   }
   return followPods(seen, volumeName, events, nodes);
+}
+
+/** Kubernetes leaves the pods of a silent node where they are: deleted, they do not end, because it may be their writer. */
+function lostNode(node: string) {
+  return advice(
+    `bring it back; or, once its machine is off for certain, declare it lost: kubectl taint node ${node} ` +
+      "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+  );
 }
 
 /** The last step: what pods complain of. A shared directory has no attachments and no volume on the router. */

@@ -63,6 +63,11 @@ function directory(api: FakeKubeApi): void {
   api.delete("/apis/storage.k8s.io/v1/volumeattachments", "one");
 }
 
+function node(api: FakeKubeApi, ready: string): void {
+  const conditions = [{ type: "Ready", status: ready, lastHeartbeatTime: "2026-01-01T11:50:00Z" }];
+  api.put("/api/v1/nodes", { metadata: { name: "node-1" }, status: { conditions } });
+}
+
 const pending = { storageClassName: "rds-ext4" };
 
 const scenes:
@@ -104,6 +109,10 @@ const scenes:
     }],
     ["its volume is gone", "problem volume", /pv-pvc-1 is gone/, (api) => {
       api.delete("/api/v1/persistentvolumes", "pv-pvc-1");
+    }],
+    ["its node is ready", "ok node", /no recent warning of a pod/, (api) => node(api, "True")],
+    ["its node is silent", "problem attachment", /is attached to node-1, which is not ready/, (api) => {
+      node(api, "Unknown");
     }],
     ["no pod is placed", "warning attachment", /no pod that uses the claim is scheduled/, (api) => {
       api.delete("/apis/storage.k8s.io/v1/volumeattachments", "one");
