@@ -167,7 +167,7 @@ class Lost {
   async rebuild(cluster: Cluster): Promise<string> {
     const blocks = blocksOf(readPage("docs/guides/disaster.md"))
       .filter(({ heading, language }) => heading === "Only the router is left" && language === "sh");
-    const [print, apply] = blocks;
+    const [print, create] = blocks;
     assert.equal(blocks.length, 2);
     const flags = [await kubeconfigOf(cluster), ...await this.#reach(), "2> lost.txt"].join(" ");
     const printing = print!.text.replace(/^kubectl .* -- \\\n */, "").replace(
@@ -184,7 +184,10 @@ class Lost {
         `Left out: ${this.#id("busy")}, which ${oldNode} has.`,
       ]
     ) assert.ok(reported.includes(text), reported);
-    await this.#person.type({ ...apply!, text: apply!.text.replace("NAMESPACE", "media") });
+    await this.#person.type({ ...create!, text: create!.text.replace("NAMESPACE", "media") });
+    // Their owner's manifest of the claim, which names no volume, is applied later.
+    const own = claimOf("photos", { mode: "Filesystem", mebibytes: 1024, storageClass: "rds-ext4" });
+    await this.#person.type({ ...create!, text: `kubectl apply -f - <<END\n${JSON.stringify(own)}\nEND` });
     const work = new Workload(cluster, this.#bench.signal);
     await cluster.api.create(paths.pods, podOf("photos", idle, { filesystems: ["photos"] }));
     await work.running("photos");
