@@ -149,7 +149,10 @@ export async function runAudit(
   }
   if (json) io.out(JSON.stringify(auditJson(audit, foreign, names, unsoundPools, deletions), null, 2));
   const isProblem = ({ kind }: AuditFinding) => auditKinds[kind] === "problem";
-  const failed = audit.findings.some(isProblem) || deletions.some(({ failed }) => failed !== undefined);
+  // Without the cluster no volume is known to have no owner: that nothing was found says nothing.
+  const isIncomplete = typeof audit.cluster !== "string";
+  const failed = isIncomplete || audit.findings.some(isProblem) ||
+    deletions.some(({ failed }) => failed !== undefined);
   return failed ? exitCodes.failed : exitCodes.ok;
 }
 
@@ -303,7 +306,7 @@ function summary({ findings, cluster }: Audit): string {
     ? "compared with PersistentVolumes and VolumeAttachments"
     : cluster === "none"
     ? "not compared with PersistentVolumes because no cluster was asked"
-    : `the cluster could not be asked: ${cluster.unreadable}`;
+    : `incomplete, because the cluster could not be asked: ${cluster.unreadable}`;
   const counts = ["problem", "warning", "note"].map((kind) => counted(count(kind), kind)).join(", ");
   return `audit: ${counts}; ${asked}`;
 }

@@ -204,12 +204,14 @@ Deno.test("audit compares with the given cluster", async () => {
       ["disk-without-pv", id, true],
     ]);
     api.faults.push({ match: /persistentvolumes/, status: 500 });
-    const { out, err } = await audit(stack, "--json", "--kubeconfig", kubeconfig);
-    assert.deepEqual(JSON.parse(out).findings, []);
+    const { code: without, out, err } = await audit(stack, "--json", "--kubeconfig", kubeconfig);
+    assert.deepEqual([JSON.parse(out).findings, without], [[], exitCodes.failed]);
     assert.match(
       err,
       /^rds-csi audit: cannot ask the cluster for its volumes reason=Cannot ask .* 500 /m,
     );
+    const told = await audit(stack, "--kubeconfig", kubeconfig);
+    assert.match(told.out, /^audit: 0 problems.*; incomplete, because the cluster could not be asked: /m);
   } finally {
     await Deno.remove(kubeconfig);
   }
