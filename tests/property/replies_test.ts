@@ -5,7 +5,13 @@ import fc from "fast-check";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { plainLocation } from "../../src/volume/model/layout.ts";
-import type { FileView, Pool, StoredFile, StoredVolume } from "../../src/volume/model/inventory.ts";
+import type {
+  FileView,
+  Pool,
+  StoredFile,
+  StoredVolume,
+  UnreadablePool,
+} from "../../src/volume/model/inventory.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import { type StoreWrites, withWrites } from "../support/store_writes.ts";
 import { fakeCall } from "../fakes/contexts.ts";
@@ -23,6 +29,7 @@ interface Seen {
   readonly volumes: readonly StoredVolume[];
   readonly files: readonly StoredFile[];
   readonly pools: readonly Pool[];
+  readonly unreadablePools?: readonly UnreadablePool[];
   readonly upMs: number;
 }
 
@@ -99,7 +106,12 @@ function assertSeen(reported: Seen, whole: Seen, mishap: Mishap): void {
   if (!loses) return assert.deepEqual(reported, whole);
   // A value that is not "no" counts as a use by the router, or as leave for one. It only makes the driver refuse more.
   const volumesSeen = reported.volumes.map(({ routerUses: _, mayBeMounted: __, ...volume }) => volume);
-  const seen = { ...reported, volumes: volumesSeen };
+  const { unreadablePools = [], ...rest } = reported;
+  const seen = { ...rest, volumes: volumesSeen };
+  assert.ok(
+    seen.pools.length + unreadablePools.length <= whole.pools.length,
+    "a row is one pool, read or not",
+  );
   const volumes = whole.volumes.map((volume, index) => {
     const seenVolume = seen.volumes[index];
     if (seenVolume?.unreadable !== undefined) {
