@@ -18,7 +18,8 @@ function describeRefusal(message: string): string {
     case "read":
       return `this executable may not read there; copy the file to ${foldersForFiles.read.join(" or ")}`;
     case "write":
-      return `this executable may not write there; use ${foldersForFiles.write.join(" or ")}`;
+      return `this executable may not write there; use ${foldersForFiles.write.join(" or ")}, ` +
+        "or for a node's state a folder in the kubelet's";
     case "net":
       return "this executable may not reach it, by the ALLOW_NET of its build";
     default:

@@ -14,7 +14,7 @@ const failures: readonly (readonly [thrown: unknown, words: RegExp])[] = [
     new Deno.errors.NotCapable(
       'Requires write access to "/home/me/p.json", run again with the --allow-write flag',
     ),
-    /^this executable may not write there; use \/tmp: \/home\/me\/p.json$/,
+    /^this executable may not write there; use \/tmp, or for a node's state a folder in the kubelet's: \/home\/me\/p.json$/,
   ],
   [
     new Deno.errors.NotCapable(
