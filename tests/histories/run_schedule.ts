@@ -433,7 +433,8 @@ class Cluster {
         if (about.verb === "delete" && answer.error === undefined && wasNamedTwice) {
           this.history.push({ kind: "router", line: `${about.of} was deleted, and another object names it` });
         }
-        const isWhole = step.trouble === undefined && step.waits && answer.error !== "deadline";
+        const isWhole = step.trouble === undefined && step.waits && answer.error !== "deadline" &&
+          process.lead.refusal() === undefined;
         if (isWhole && !wasCut && !this.#isSlow) this.#hands.ended(about.of);
         resolve();
       };

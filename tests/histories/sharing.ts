@@ -69,6 +69,10 @@ export class Sharing {
     error: string | undefined,
     compared: boolean,
   ): void {
+    // An earlier record does not know the node to be there: nobody sees that it may write on.
+    if (error === undefined && verb === "unpublish" && this.#restored.has(of)) {
+      this.#unknown.add(`${of} ${node}`);
+    }
     if (error === undefined && compared) this.#restored.delete(of);
     if (error === undefined) this.#left[verb === "unpublish" ? "add" : "delete"](`${of} ${node}`);
     if (error === undefined && verb === "publish") this.#unknown.delete(`${of} ${node}`);

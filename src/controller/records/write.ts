@@ -30,6 +30,11 @@ export async function changeVolume(
 ): Promise<StoredVolume> {
   const outcome = sent(await commit(call, before, { id: before.id, set: change }));
   const after = outcome.after.volume;
+  const written = change.comment ?? before.comment;
+  // Also where a person has put the disk on another file meanwhile: a note that was cut would be lost.
+  if (after !== undefined && isCut(after.comment, written)) {
+    await restoreComment(call, before, after);
+  }
   // By a person's hand another disk may be in the slot, with the same comment.
   if (after !== undefined && after.imagePath !== before.imagePath) throw changedMeanwhile(verb, before.id);
   if (after !== undefined && wanted(after)) {
@@ -38,10 +43,6 @@ export async function changeVolume(
     if (!isRewritten) call.memory.known.remember(kept, before.comment);
     else call.memory.wrote(kept, before.comment);
     return kept;
-  }
-  const written = change.comment ?? before.comment;
-  if (after !== undefined && isCut(after.comment, written)) {
-    await restoreComment(call, before, after);
   }
   // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
