@@ -154,6 +154,8 @@ export class Outside {
     record({ kind: "rebooted", forgets: forgets > 0 });
     const before = this.#before(forgets);
     if (forgets > 0) {
+      // An image that is aside goes back to its disk while that is there.
+      hands.undo();
       store.disks.clear();
       for (const [id, disk] of before) store.disks.set(id, disk);
       hands.forgotten();
