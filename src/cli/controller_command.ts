@@ -2,7 +2,7 @@ import type { ControllerConfig } from "./config/config.ts";
 import type { ClusterConfig } from "./config/cluster.ts";
 import type { ControllerDeps } from "../controller/deps.ts";
 import type { Logger } from "../telemetry/log.ts";
-import { backendClusterHash } from "../volume/model/cluster_hash.ts";
+import { backendClusterHash } from "../volume/model/ids/cluster_hash.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { type CommandIo, commandLog } from "./io.ts";
 import { viewOfRouter } from "./serve/router_cluster.ts";

@@ -9,7 +9,7 @@ import { type CommandIo, exitCodes } from "./io.ts";
 import { type ControllerRun, withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
 import type { ControllerConfig, Environment } from "./config/config.ts";
-import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
+import { assertVolumeId, isVolumeId } from "../volume/model/ids/ids.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
 import { formatBytes } from "../volume/model/sizes.ts";
 import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";

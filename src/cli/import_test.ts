@@ -35,8 +35,8 @@ import {
 import type { Disk } from "../simulator/model/disk.ts";
 import { profiles } from "../simulator/profile.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { volumeIdFor } from "../volume/model/ids.ts";
-import { clusterHash } from "../volume/model/cluster_hash.ts";
+import { volumeIdFor } from "../volume/model/ids/ids.ts";
+import { clusterHash } from "../volume/model/ids/cluster_hash.ts";
 import { formatComment } from "../volume/model/record.ts";
 
 Deno.test("import prints a PersistentVolume, says what it would do before, and does the same when repeated", async () => {

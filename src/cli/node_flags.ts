@@ -1,7 +1,7 @@
 import { type Environment, type NodeConfig, readNode } from "./config/config.ts";
 import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
-import { assertNodeId } from "../volume/model/ids.ts";
+import { assertNodeId } from "../volume/model/ids/ids.ts";
 
 /** The node's configuration, and where its id comes from. */
 export interface NodeOptions {

@@ -3,7 +3,7 @@ import type { CallContext } from "../volume/ports/system.ts";
 import type { FileView, Inventory, StoredFile, StoredVolume } from "../volume/model/inventory.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import type { ControllerCall, ControllerDeps } from "./deps.ts";
-import { isLegacyId } from "../volume/model/ids.ts";
+import { isLegacyId } from "../volume/model/ids/ids.ts";
 import { isImported } from "../volume/model/sources.ts";
 
 /** One look at all volumes, which stands for the moment at which it began. */

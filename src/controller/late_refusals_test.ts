@@ -11,7 +11,7 @@ import {
 } from "../../tests/fakes/controller_deps.ts";
 import type { Mishap, StoreMethod } from "../../tests/fakes/mishap.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
-import { volumeIdFor } from "../volume/model/ids.ts";
+import { volumeIdFor } from "../volume/model/ids/ids.ts";
 import { nodeIdsOf, parseComment } from "../volume/model/record.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { unpublishVolume } from "./attachments/unpublish.ts";

@@ -14,7 +14,7 @@ import {
 import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import { volumeCalls } from "../../tests/fakes/volume_calls.ts";
-import { volumeIdFor } from "../volume/model/ids.ts";
+import { volumeIdFor } from "../volume/model/ids/ids.ts";
 import { type VolumeRecord } from "../volume/model/record.ts";
 import { publishedNodeIds } from "../volume/rules/publish.ts";
 import { publishVolume } from "./attachments/publish.ts";

@@ -13,7 +13,7 @@ import {
 } from "../../tests/fakes/controller_deps.ts";
 import { testBase } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
-import { volumeIdFor } from "../volume/model/ids.ts";
+import { volumeIdFor } from "../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../volume/model/inventory.ts";
 import { auditRouter } from "./audit/audit.ts";
 import { unpublishVolume } from "./attachments/unpublish.ts";

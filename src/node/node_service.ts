@@ -1,7 +1,7 @@
 import { runLimited } from "../async/deadline.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { messageOf } from "../volume/error_messages.ts";
-import { assertNodeId } from "../volume/model/ids.ts";
+import { assertNodeId } from "../volume/model/ids/ids.ts";
 import type { VolumeHealth } from "../volume/model/health/health.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { NodeEvents } from "../volume/ports/node_events.ts";

@@ -8,7 +8,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { Session } from "../../src/routeros/ssh/session.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
-import { VolumeIdPrefix } from "../../src/volume/model/handles.ts";
+import { VolumeIdPrefix } from "../../src/volume/model/ids/handles.ts";
 import type { VolumeRecord } from "../../src/volume/model/record.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 import { testController } from "../fakes/controller_deps.ts";

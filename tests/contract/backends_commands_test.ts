@@ -10,7 +10,7 @@ import type { CommandIo } from "../../src/cli/io.ts";
 import { releaseCommand } from "../../src/cli/release.ts";
 import { withdrawCommand } from "../../src/cli/withdraw.ts";
 import { FlagError } from "../../src/cli/flags.ts";
-import { backendClusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { backendClusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { fakeCommandIo } from "../fakes/command_io.ts";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
 import { block, createRequest, publishRequest } from "../support/controller_calls.ts";

@@ -10,7 +10,7 @@ import { createVolume } from "../../src/controller/volumes/create.ts";
 import { deleteVolume } from "../../src/controller/volumes/delete.ts";
 import { expandVolume } from "../../src/controller/volumes/expand.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { snapshotIdFor } from "../../src/volume/model/snapshots.ts";
+import { snapshotIdFor } from "../../src/volume/model/snapshots/snapshots.ts";
 import type { SourceRef } from "../../src/volume/model/sources.ts";
 import { parseParameters } from "../../src/volume/model/parameters.ts";
 import { aCreate, aPublish, controllerDeps, gibibyte, testSettings } from "../fakes/controller_deps.ts";

@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { control } from "../support/control_port.ts";
 import { status } from "@grpc/grpc-js";
-import { volumeIdFor } from "../../src/volume/model/ids.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { volumeIdFor } from "../../src/volume/model/ids/ids.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import {
   changesNothing,
   cloneOf,

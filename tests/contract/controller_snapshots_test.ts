@@ -15,8 +15,8 @@ import {
   state,
 } from "../support/controller_calls.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { snapshotIdFor } from "../../src/volume/model/snapshots.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { snapshotIdFor } from "../../src/volume/model/snapshots/snapshots.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { clusterId, type Stack, type StackOptions, startStack } from "../support/stack.ts";
 import { makeScratch } from "../support/scratch.ts";
 

@@ -9,7 +9,7 @@ import { fakeCommandIo } from "../fakes/command_io.ts";
 import { type ClusterStack, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { parseObjects, readDeployFile, type Rule } from "../deploy/objects.ts";
 
 async function describe({ stack, api }: ClusterStack, ...flags: string[]) {

@@ -14,7 +14,7 @@ import type { CommandIo } from "../../src/cli/io.ts";
 import { readInventory } from "../../src/controller/inventory.ts";
 import { NamePlateWriter } from "../../src/controller/names/name_plates.ts";
 import { snapshotContentsPath, volumesPath } from "../../src/kubernetes/objects.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { blocksOf, readPage } from "../docs/pages.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";
 import { testDriver } from "../fakes/kube_client.ts";

@@ -6,7 +6,7 @@ import { readAuditOptions } from "../../src/cli/audit/options.ts";
 import { clusterVariables } from "../../src/cli/config/cluster.ts";
 import { readDescribeOptions } from "../../src/cli/describe/describe.ts";
 import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { renderings } from "../../tools/deploy/helm.ts";
 import { chartTest, render, rendered, textOf } from "./chart.ts";
 import { assertSound, configOf, filesOf } from "./judge.ts";

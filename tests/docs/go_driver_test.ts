@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { annotationPrefix } from "../../src/kubernetes/objects.ts";
-import { volumeIdFor } from "../../src/volume/model/ids.ts";
+import { volumeIdFor } from "../../src/volume/model/ids/ids.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { readPage } from "./pages.ts";
 

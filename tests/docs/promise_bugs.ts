@@ -407,7 +407,7 @@ export const promiseBugs: readonly PromiseBug[] = [
     promise: "No request ends the driver, or makes it do what was not asked",
     bug: {
       title: "a name with control characters is served",
-      file: "src/volume/model/ids.ts",
+      file: "src/volume/model/ids/ids.ts",
       from: String.raw`if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) {`,
       to: String.raw`if (/[\u0000]/.test(name)) {`,
     },

@@ -1,7 +1,7 @@
 import { epochNqn } from "../../src/volume/model/epoch.ts";
-import { nameDigest } from "../../src/volume/model/ids.ts";
-import { snapshotIdFor } from "../../src/volume/model/snapshots.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { nameDigest } from "../../src/volume/model/ids/ids.ts";
+import { snapshotIdFor } from "../../src/volume/model/snapshots/snapshots.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { assertOwned } from "../../src/volume/rules/ownership.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";

@@ -1,4 +1,4 @@
-import { poolOf } from "../../src/volume/model/ids.ts";
+import { poolOf } from "../../src/volume/model/ids/ids.ts";
 import { locationOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile, StoredVolume, UnreadablePool } from "../../src/volume/model/inventory.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";

@@ -1,4 +1,4 @@
-import { parentFolder, poolOf } from "../../src/volume/model/ids.ts";
+import { parentFolder, poolOf } from "../../src/volume/model/ids/ids.ts";
 import { withinPool } from "../../src/volume/model/layout.ts";
 import type {
   ImageLocation,

@@ -31,7 +31,7 @@ import {
   type VolumeStore,
   type Write,
 } from "../../src/volume/ports/store.ts";
-import { anySnapshot } from "../../src/volume/model/snapshots.ts";
+import { anySnapshot } from "../../src/volume/model/snapshots/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
 import { asListed, changedDisk, readable } from "./changed_disk.ts";
 import { type Mishap, type StoreMethod, writeMethod } from "./mishap.ts";

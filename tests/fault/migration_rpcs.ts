@@ -2,7 +2,7 @@
 import { control } from "../support/control_port.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { aClusterVolume, anAttachment } from "../fakes/cluster_view.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { formatComment } from "../../src/volume/model/record.ts";
 import { claimOf, migratedComment } from "../../src/volume/rules/legacy_migration.ts";
 import { gibibyte } from "../support/controller_calls.ts";

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
-import { decodeHandle } from "../../src/volume/model/handles.ts";
+import { decodeHandle } from "../../src/volume/model/ids/handles.ts";
 import { legacyEpoch } from "../../src/volume/model/epoch.ts";
 import {
   formatComment,

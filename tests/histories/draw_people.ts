@@ -14,15 +14,19 @@ const hands: readonly HandStep["what"][] = [
   "label-taken",
 ];
 
+/** Every node gives the volume up. */
+function leaving(volume: string = smooth.volume): Step[] {
+  return nodeNames.flatMap((node) => [call("unstage", node, volume), call("unpublish", node, volume)]);
+}
+
 /** A person turns an export on while an attachment waits, and nobody asks for anything for some minutes. */
 export function turnedOnWhileWaiting(draw: Draw): Step[] {
   const volume = smooth.volume;
   const [from, to] = draw.chance(0.5) ? nodeNames : nodeNames.toReversed();
-  const leaves = nodeNames.flatMap((node) => [call("unstage", node), call("unpublish", node)]);
   const wait: Step = { step: "wait", ms: 125_000, late: false };
   return [
     call("publish", from!),
-    ...leaves,
+    ...leaving(volume),
     { ...call("publish", to!), trouble: { at: 0, what: "lost" } },
     { step: "edit", volume, exported: true },
     ...[wait, wait, wait, wait],
@@ -32,10 +36,9 @@ export function turnedOnWhileWaiting(draw: Draw): Step[] {
 /** The router has the disk mounted when a volume's copy begins, and perhaps not any more when it ends. */
 export function mountedBeforeCopied(draw: Draw): Step[] {
   const [node, volume] = [draw.pick(nodeNames), smooth.volume];
-  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
   return [
     call("publish", node),
-    ...leaves,
+    ...leaving(volume),
     { ...call(draw.pick(["snapshot", "clone"]), node), waits: false },
     { step: "wait", ms: 2_000, late: false },
     { step: "hand", volume, what: "mounted", forMs: draw.pick([5_000, 10_000, 31_000]) },
@@ -46,11 +49,8 @@ export function mountedBeforeCopied(draw: Draw): Step[] {
 /** Two objects of the cluster name a volume that is to be deleted. */
 export function namedTwice(draw: Draw): Step[] {
   const volume = draw.pick(volumeNames);
-  const leaves = nodeNames.flatMap((
-    node,
-  ) => [call("unstage", node, volume), call("unpublish", node, volume)]);
   const deletes = call("delete", nodeNames[0]!, volume);
-  return [{ step: "named-twice", volume, forMs: 30_000 }, ...leaves, deletes, ...leaves];
+  return [{ step: "named-twice", volume, forMs: 30_000 }, ...leaving(volume), deletes, ...leaving(volume)];
 }
 
 /** Others promise most of the pool while a controller may believe that there is room. */
@@ -70,10 +70,9 @@ export function scarce(draw: Draw): Step[] {
 /** A person turns the export of a volume on that is being copied, where the pool has no subvolumes. */
 export function turnedOnWhileCopied(draw: Draw): Step[] {
   const [node, volume] = [draw.pick(nodeNames), smooth.volume];
-  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
   return [
     call("publish", node),
-    ...leaves,
+    ...leaving(volume),
     { step: "wait", ms: 31_000, late: false },
     { ...call(draw.pick(["snapshot", "clone"]), node), waits: false },
     { step: "wait", ms: 2_000, late: false },
@@ -86,10 +85,9 @@ export function turnedOnWhileCopied(draw: Draw): Step[] {
 export function turnedOnAndDeleted(draw: Draw): Step[] {
   const volume = draw.pick(volumeNames);
   const node = draw.pick(nodeNames);
-  const leaves = nodeNames.flatMap((one) => [call("unstage", one, volume), call("unpublish", one, volume)]);
   return [
     call("publish", node, volume),
-    ...leaves,
+    ...leaving(volume),
     { step: "wait", ms: 31_000, late: false },
     { step: "edit", volume, exported: true },
     call("delete", node, volume),
@@ -99,7 +97,6 @@ export function turnedOnAndDeleted(draw: Draw): Step[] {
 /** A person takes a note away, or points the disk at another file, between a read and the change that follows from it. */
 export function changedMeanwhile(draw: Draw): Step[] {
   const [node, volume] = [draw.pick(nodeNames), smooth.volume];
-  const leaves = nodeNames.flatMap((one) => [call("unstage", one), call("unpublish", one)]);
   const isNote = draw.chance(0.5);
   const note: Step = { step: "note", volume, before: "x".repeat(1 + draw.below(60)), after: "" };
   const hand: Step = { step: "hand", volume, what: "other-file", forMs: draw.pick([30_000, 200_000]) };
@@ -107,7 +104,7 @@ export function changedMeanwhile(draw: Draw): Step[] {
     isNote ? ["publish", "expand", "unpublish"] as const : ["publish", "expand"] as const,
   );
   return [
-    ...leaves,
+    ...leaving(volume),
     ...isNote ? [note] : [],
     { step: "wait", ms: 31_000, late: false },
     { ...call(next, node), commandMs: [0, 12_000], waits: false },
@@ -143,9 +140,7 @@ export function unreadable(draw: Draw): Step[] {
 /** A person's change, mostly of a volume that was just taken from its nodes, and mostly with a call before it is taken back. */
 function withAttempt(draw: Draw, hand: HandStep): Step[] {
   const { volume } = hand;
-  const before = draw.chance(0.6)
-    ? nodeNames.flatMap((node) => [call("unstage", node), call("unpublish", node)])
-    : [];
+  const before = draw.chance(0.6) ? leaving() : [];
   const [node, next] = [
     draw.pick(nodeNames),
     draw.pick(["publish", "publish", "delete", "expand", "snapshot", "create"] as const),

@@ -1,5 +1,5 @@
 import { clipBytes } from "../../src/simulator/bytes.ts";
-import { isLegacyId } from "../../src/volume/model/ids.ts";
+import { isLegacyId } from "../../src/volume/model/ids/ids.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { promisedBytes } from "../../src/volume/rules/capacity.ts";
 import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";

@@ -1,9 +1,9 @@
-import { isLegacyId } from "../../src/volume/model/ids.ts";
+import { isLegacyId } from "../../src/volume/model/ids/ids.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { platesFolder } from "../../src/volume/model/name_plates.ts";
-import { volumeIdFor } from "../../src/volume/model/ids.ts";
-import { snapshotIdFor } from "../../src/volume/model/snapshots.ts";
+import { volumeIdFor } from "../../src/volume/model/ids/ids.ts";
+import { snapshotIdFor } from "../../src/volume/model/snapshots/snapshots.ts";
 import { gibibyte } from "../fakes/controller_deps.ts";
 import { aDisk, aRecord, testBase, testCluster } from "../fakes/records.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";

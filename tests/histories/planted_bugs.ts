@@ -160,7 +160,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     title: "a snapshot counts whose folder is not one of the driver's",
-    file: "src/volume/model/snapshots.ts",
+    file: "src/volume/model/snapshots/snapshots.ts",
     from:
       "    if (snapshot.cluster !== cluster || !basePaths.some((base) => isIn(base, snapshot))) continue;",
     to: "    if (snapshot.cluster !== cluster || !basePaths.some((base) => base !== snapshot.id)) continue;",

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import { isLegacyId } from "../../src/volume/model/ids.ts";
+import { isLegacyId } from "../../src/volume/model/ids/ids.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { HistoryEvent } from "./events.ts";

@@ -1,4 +1,4 @@
-import { volumeIdFor } from "../../src/volume/model/ids.ts";
+import { volumeIdFor } from "../../src/volume/model/ids/ids.ts";
 
 /** The conditions that hold for a whole schedule. */
 export interface Setting {

@@ -18,7 +18,7 @@ import { lintExec, lintStatement } from "../../src/simulator/assertions/lint.ts"
 import { watchOwnership } from "../../src/simulator/assertions/ownership.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { parseDirectoryParameters } from "../../src/volume/model/directory/parameters.ts";
-import { VolumeIdPrefix } from "../../src/volume/model/handles.ts";
+import { VolumeIdPrefix } from "../../src/volume/model/ids/handles.ts";
 import { FakeClock } from "../fakes/clock.ts";
 import { aCreate, inTime, testContext, testController } from "../fakes/controller_deps.ts";
 import { contextOf, FakeNfsNode, targetOf } from "../fakes/nfs.ts";

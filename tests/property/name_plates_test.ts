@@ -24,7 +24,7 @@ import {
   snapshotLocations,
   snapshotPart,
   sourcePart,
-} from "../../src/volume/model/snapshots.ts";
+} from "../../src/volume/model/snapshots/snapshots.ts";
 import { judgeAudit } from "../../src/volume/rules/audit/audit.ts";
 import { judgePlates, planPlates } from "../../src/volume/rules/name_plates.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";

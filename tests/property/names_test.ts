@@ -2,8 +2,8 @@
 // one volume or snapshot never includes another owner's file, whatever lies beside it.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isVolumeId } from "../../src/volume/model/ids.ts";
-import { isSnapshotId, snapshotIdFor } from "../../src/volume/model/snapshots.ts";
+import { isVolumeId } from "../../src/volume/model/ids/ids.ts";
+import { isSnapshotId, snapshotIdFor } from "../../src/volume/model/snapshots/snapshots.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { leftoversOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile } from "../../src/volume/model/inventory.ts";
@@ -15,7 +15,7 @@ import {
   snapshotLocations,
   type SnapshotName,
   snapshotPart,
-} from "../../src/volume/model/snapshots.ts";
+} from "../../src/volume/model/snapshots/snapshots.ts";
 import { propertyTest } from "./_property.ts";
 
 const bases = ["/pool/csi", "/pool", "/fast/csi"];

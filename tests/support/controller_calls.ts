@@ -5,8 +5,8 @@ import type { CreateVolumeRequest, Snapshot, VolumeCapability } from "../../src/
 import type { Sent } from "../../src/csi/server/proto.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import { formatCapabilities, type VolumeCapabilities } from "../../src/volume/model/capabilities.ts";
-import { nameDigest } from "../../src/volume/model/ids.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { nameDigest } from "../../src/volume/model/ids/ids.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { formatComment, newComment } from "../../src/volume/model/record.ts";
 import { clusterId, type Stack } from "./stack.ts";
 

@@ -1,7 +1,7 @@
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import type { CreateVolumeRequest, VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
-import { clusterHash } from "../../src/volume/model/cluster_hash.ts";
+import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { directoryMark } from "../../src/volume/model/directory/names.ts";
 import { createRequest } from "./controller_calls.ts";
 import { clusterId, type Stack, startStack } from "./stack.ts";

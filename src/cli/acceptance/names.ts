@@ -1,6 +1,6 @@
-import { volumeIdFor } from "../../volume/model/ids.ts";
-import { snapshotIdFor } from "../../volume/model/snapshots.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
+import { snapshotIdFor } from "../../volume/model/snapshots/snapshots.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import type { OwnMarks } from "../../router_profile/report/report.ts";
 
 /** The kinds of volumes that are taken through life. */

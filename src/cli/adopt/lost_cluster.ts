@@ -11,7 +11,7 @@ import {
   parseRecordedCapabilities,
   type VolumeCapabilities,
 } from "../../volume/model/capabilities.ts";
-import type { VolumeIdPrefix } from "../../volume/model/handles.ts";
+import type { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 import {
   describePlate,
   type NamePlate,

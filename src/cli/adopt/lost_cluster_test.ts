@@ -17,7 +17,7 @@ import { volumesPath } from "../../kubernetes/objects.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { FlagError } from "../flags.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import { adoptCommand } from "./adopt.ts";
 import { exitCodes } from "../io.ts";
 

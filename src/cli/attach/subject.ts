@@ -1,7 +1,7 @@
 import { connectedNqns } from "../../node/connections/observe.ts";
 import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertHandle } from "../../volume/model/handles.ts";
+import { assertHandle } from "../../volume/model/ids/handles.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";

@@ -17,7 +17,7 @@ import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { testDriver } from "../../../tests/fakes/kube_client.ts";
 import { clusterId, type Stack, startStack } from "../../../tests/support/stack.ts";
 import { FlagError } from "../flags.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { auditCommand, runAudit } from "./audit.ts";
 import { exitCodes } from "../io.ts";

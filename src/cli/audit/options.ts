@@ -3,7 +3,7 @@ import { readClusterAddress } from "../config/cluster.ts";
 import { objectFlags, routerFlags } from "../config/flag_tables.ts";
 import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
-import type { VolumeIdPrefix } from "../../volume/model/handles.ts";
+import type { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 import type { ControllerRun } from "../controller_command.ts";
 
 /** Flags of `rds-csi audit`. */

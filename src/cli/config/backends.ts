@@ -1,7 +1,7 @@
 import type { CommandIo } from "../io.ts";
 import { type FlagValues } from "../flags.ts";
 import { messageAbout } from "../../volume/error_messages.ts";
-import { splitHandle, VolumeIdPrefix } from "../../volume/model/handles.ts";
+import { splitHandle, VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 import { routerFlags } from "./flag_tables.ts";
 import type { FileRouter, RoutersParser } from "./router_keys.ts";
 import {

@@ -21,8 +21,8 @@ import { type ListenAddress, parseListenAddress } from "../../telemetry/http.ts"
 import type { LogFormat, LogLevel } from "../../telemetry/log.ts";
 import type { DeviceLayer } from "../../volume/model/device_layer.ts";
 import { gapsPerSettleTime } from "../../volume/rules/fence.ts";
-import { assertNodeId } from "../../volume/model/ids.ts";
-import { assertHandle } from "../../volume/model/handles.ts";
+import { assertNodeId } from "../../volume/model/ids/ids.ts";
+import { assertHandle } from "../../volume/model/ids/handles.ts";
 
 export {
   type ControllerConfig,

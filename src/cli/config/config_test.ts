@@ -5,8 +5,8 @@ import { legacyFlags } from "./legacy_flags.ts";
 import { routerFlags, serveFlags } from "./flag_tables.ts";
 import { FlagError } from "../flags.ts";
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
-import { VolumeIdPrefix } from "../../volume/model/handles.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
+import { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 
 const none: Environment = () => undefined;
 const reach = ["--rds-address", "10.0.0.1", "--rds-key", "/key", "--rds-host-key", "ssh-ed25519 AAAA"];

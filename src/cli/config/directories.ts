@@ -5,8 +5,8 @@ import {
   parseNfsAddresses,
 } from "../../volume/model/directory/handle.ts";
 import { assertUnmarked, directoryMark, markedName } from "../../volume/model/directory/names.ts";
-import { poolOf } from "../../volume/model/ids.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import type { DirectorySettings } from "../../controller/directories/deps.ts";
 import type { FlagValues } from "../flags.ts";
 import { check, readBasePaths, readClusterId, readRouter, type RouterConfig } from "./router_settings.ts";

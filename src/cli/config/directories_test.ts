@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FlagError } from "../flags.ts";
 import { directoryMark } from "../../volume/model/directory/names.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import { readServeConfig } from "./config.ts";
 import { maxDirectoryFolderBytes } from "./directories.ts";
 

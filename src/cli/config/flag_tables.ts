@@ -3,7 +3,7 @@ import { LOG_FORMATS, LOG_LEVELS } from "../../telemetry/log.ts";
 import { defaultSettleMs } from "../../volume/rules/absence.ts";
 import { defaultFenceSettleMs } from "../../volume/rules/fence.ts";
 import { deviceLayers } from "../../volume/model/device_layer.ts";
-import { maxNodeIdBytes } from "../../volume/model/ids.ts";
+import { maxNodeIdBytes } from "../../volume/model/ids/ids.ts";
 import { clusterFlags } from "./cluster.ts";
 import { legacyFlags } from "./legacy_flags.ts";
 

@@ -6,9 +6,9 @@ import { parseProfile, type RouterProfile } from "../../router_profile/profile.t
 import { unexportGraceFor } from "../../router_profile/waits.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { messageAbout } from "../../volume/error_messages.ts";
-import { assertNodeId } from "../../volume/model/ids.ts";
-import { backendClusterHash } from "../../volume/model/cluster_hash.ts";
-import { backendNameWords, isBackendName, VolumeIdPrefix } from "../../volume/model/handles.ts";
+import { assertNodeId } from "../../volume/model/ids/ids.ts";
+import { backendClusterHash } from "../../volume/model/ids/cluster_hash.ts";
+import { backendNameWords, isBackendName, VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 import { assertBasePath } from "../../volume/model/parameters.ts";
 import { isHostAddress, parseNvmeAddresses } from "../../volume/model/address.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";

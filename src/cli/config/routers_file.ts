@@ -1,6 +1,6 @@
 import { parseDocument } from "yaml";
 import { FlagValues } from "../flags.ts";
-import { backendNameWords, isBackendName } from "../../volume/model/handles.ts";
+import { backendNameWords, isBackendName } from "../../volume/model/ids/handles.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, isSegment, type RouterKey, routerKeys, type RoutersFile } from "./router_keys.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readServeConfig } from "./config.ts";
 import { FlagError } from "../flags.ts";
-import { backendClusterHash, clusterHash } from "../../volume/model/cluster_hash.ts";
+import { backendClusterHash, clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import { parseRoutersFile } from "./routers_file.ts";
 
 const file = "/etc/rds-csi/routers.yaml";

@@ -4,7 +4,7 @@ import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
-import { assertHandle } from "../../volume/model/handles.ts";
+import { assertHandle } from "../../volume/model/ids/handles.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
   type DescribedVolume,

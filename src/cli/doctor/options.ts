@@ -23,7 +23,7 @@ import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backend
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
 import type { CheckSettings } from "../../doctor/router/check.ts";
 import type { NodeCheckOptions } from "../../doctor/node/check.ts";

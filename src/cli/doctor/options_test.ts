@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FlagError } from "../flags.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { readDoctorHalves, readDoctorOptions } from "./options.ts";
 

@@ -12,7 +12,7 @@ import type { DirectoryEvent, DirectoryEvents } from "../../volume/ports/directo
 import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { directoryMark } from "../../volume/model/directory/names.ts";
-import { clusterHash } from "../../volume/model/cluster_hash.ts";
+import { clusterHash } from "../../volume/model/ids/cluster_hash.ts";
 import { shareProblem } from "../../volume/rules/directory_share.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Controller, ControllerAdapters } from "./controller.ts";

@@ -3,7 +3,7 @@ import type { ClusterAttachment, ClusterView, ReconciledCluster } from "../../vo
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Totals } from "../../volume/model/totals.ts";
-import { splitHandle, type VolumeIdPrefix } from "../../volume/model/handles.ts";
+import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 
 /** What the controllers of all routers share, with volumes by clients' ids. */
 export type SharedDeps =

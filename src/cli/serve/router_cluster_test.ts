@@ -5,7 +5,7 @@ import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
 import { ReconcileLoop } from "../../controller/reconcile/loop.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
-import { VolumeIdPrefix } from "../../volume/model/handles.ts";
+import { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { reconciledOfRouter, sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";

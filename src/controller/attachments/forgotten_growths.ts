@@ -1,4 +1,4 @@
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import type { ControllerCall } from "../deps.ts";

@@ -1,7 +1,7 @@
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isLegacyId } from "../../volume/model/ids.ts";
+import { isLegacyId } from "../../volume/model/ids/ids.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import { commentWithoutRecord, nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";

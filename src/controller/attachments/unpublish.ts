@@ -11,7 +11,7 @@ import {
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertSettled } from "../../volume/rules/absence.ts";
-import { isLegacyId, nameDigest } from "../../volume/model/ids.ts";
+import { isLegacyId, nameDigest } from "../../volume/model/ids/ids.ts";
 import { filePrefixOf, isImageOf, volumeOfImage } from "../../volume/model/image_names.ts";
 import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
 import { assertReadable, getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";

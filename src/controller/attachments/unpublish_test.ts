@@ -19,7 +19,7 @@ import {
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { legacyEpoch } from "../../volume/model/epoch.ts";
-import { nameDigest } from "../../volume/model/ids.ts";
+import { nameDigest } from "../../volume/model/ids/ids.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";

@@ -1,4 +1,4 @@
-import { isSnapshotId } from "../../volume/model/snapshots.ts";
+import { isSnapshotId } from "../../volume/model/snapshots/snapshots.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { judgeAudit } from "../../volume/rules/audit/audit.ts";
 import { hasAge, reasonAgainstAge } from "../../volume/rules/audit/by_age.ts";

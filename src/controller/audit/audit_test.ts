@@ -20,7 +20,7 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AuditFinding } from "../../volume/rules/audit/finding.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Random } from "../../volume/ports/system.ts";
 import { importedSource } from "../../volume/model/sources.ts";

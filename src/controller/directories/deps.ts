@@ -1,5 +1,5 @@
 import type { DirectoryDefaults } from "../../volume/model/directory/parameters.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { DirectoryStore } from "../../volume/ports/directory_store.ts";

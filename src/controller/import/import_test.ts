@@ -114,6 +114,17 @@ Deno.test("importVolume() tells what is wrong with a disk also where its record 
   );
 });
 
+/** An import of a file whose answer was lost, and what repeats it. */
+async function lostImport() {
+  const { deps, store } = testController();
+  store.putFile("/pool/disks", 0n, true);
+  store.putImage(path, gibibyte);
+  store.mishap("addAlone", { unreadable: true });
+  const repeat = () => importVolume(deps, { ...request, imagePath: path }, testContext());
+  await assert.rejects(repeat());
+  return { store, repeat };
+}
+
 for (
   const [what, edit, other] of [
     ["a file of another size", { sizeBytes: gibibyte / 2n }, undefined],
@@ -121,12 +132,7 @@ for (
   ] as const
 ) {
   Deno.test(`importVolume() calls no import of ${what} done because an earlier answer was lost`, async () => {
-    const { deps, store } = testController();
-    store.putFile("/pool/disks", 0n, true);
-    store.putImage(path, gibibyte);
-    store.mishap("addAlone", { unreadable: true });
-    const repeat = () => importVolume(deps, { ...request, imagePath: path }, testContext());
-    await assert.rejects(repeat());
+    const { store, repeat } = await lostImport();
     store.edit(id, edit);
     if (other !== undefined) store.put({ ...disk, id: other, imagePath: path });
     await assert.rejects(
@@ -137,11 +143,6 @@ for (
 }
 
 Deno.test("importVolume() says of a file that it was imported before when the answer was lost", async () => {
-  const { deps, store } = testController();
-  store.putFile("/pool/disks", 0n, true);
-  store.putImage(path, gibibyte);
-  store.mishap("addAlone", { unreadable: true });
-  const repeat = () => importVolume(deps, { ...request, imagePath: path }, testContext());
-  await assert.rejects(repeat());
+  const { repeat } = await lostImport();
   assert.equal((await repeat()).outcome, "already");
 });

@@ -6,7 +6,7 @@ import type { HealthProblem } from "../../volume/model/health/health.ts";
 import { withHardware } from "../../volume/rules/health/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { Inventory } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import { nodeIdsOf, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { unpublishVolume, withdrawVolume } from "../attachments/unpublish.ts";

@@ -1,4 +1,4 @@
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { ImageLocation, StoredVolume } from "../../volume/model/inventory.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
 import type { DiskGuard, KnownDisk, Unseen } from "../../volume/ports/store.ts";

@@ -71,7 +71,8 @@ export function cameTo<Answer>(answer: Answer | "again", view: View, volume: Sto
 export function withdrawal(call: ControllerCall, volume: OwnedVolume, knownCounter = 0): Step {
   const ended = withdrawnRecord(volume.record, call.clock.now());
   const record = raisedRecord(ended, Math.max(knownCounter, exportedCounter(volume)), call.random);
-  // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal.
+  // The present comment may have a confirmed time since when its export is off; that time is not of this withdrawal. One with
+  // holders is another text anyway.
   const isKnown = volume.record.holders.length === 0 && commentWith(volume, record) === volume.stored.comment;
   return {
     kind: "withdraw",

@@ -23,8 +23,8 @@ import {
   snapshotPart,
   type StoredSnapshot,
   unfinishedSnapshots,
-} from "../../volume/model/snapshots.ts";
-import { snapshotIdFor } from "../../volume/model/snapshots.ts";
+} from "../../volume/model/snapshots/snapshots.ts";
+import { snapshotIdFor } from "../../volume/model/snapshots/snapshots.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import type { FinishedCopy } from "../volumes/copies.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";

@@ -11,7 +11,7 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { StoredSnapshot } from "../../volume/model/snapshots.ts";
+import type { StoredSnapshot } from "../../volume/model/snapshots/snapshots.ts";
 import { getSnapshot, listSnapshots } from "./list.ts";
 import { PromisedRoom } from "../volumes/promised_room.ts";
 import { createSnapshot } from "./create.ts";

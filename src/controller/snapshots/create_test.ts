@@ -14,7 +14,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
-import { snapshotIdFor } from "../../volume/model/snapshots.ts";
+import { snapshotIdFor } from "../../volume/model/snapshots/snapshots.ts";
 import { deleteSnapshot } from "./delete.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { createSnapshot } from "./create.ts";

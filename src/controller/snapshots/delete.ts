@@ -1,9 +1,9 @@
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { FileView, ImageLocation } from "../../volume/model/inventory.ts";
-import { snapshotLocations, snapshotPart } from "../../volume/model/snapshots.ts";
+import { snapshotLocations, snapshotPart } from "../../volume/model/snapshots/snapshots.ts";
 import { answered } from "../not_done.ts";
 import { removeSnapshotImage } from "./remove.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";

@@ -5,7 +5,7 @@ import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../../tes
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import { createVolume } from "../volumes/create.ts";
 import { deleteSnapshot } from "./delete.ts";
 import { deleteVolume } from "../volumes/delete.ts";

@@ -1,8 +1,8 @@
 import { assertAbsenceProven, assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
-import { assertNoLegacySnapshot, isLegacySnapshotId } from "../../volume/model/legacy_snapshots.ts";
+import { assertNoLegacySnapshot, isLegacySnapshotId } from "../../volume/model/snapshots/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isVolumeId } from "../../volume/model/ids.ts";
-import { isSnapshotId } from "../../volume/model/snapshots.ts";
+import { isVolumeId } from "../../volume/model/ids/ids.ts";
+import { isSnapshotId } from "../../volume/model/snapshots/snapshots.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
   anySnapshot,
@@ -11,7 +11,7 @@ import {
   snapshotPart,
   sourcePart,
   type StoredSnapshot,
-} from "../../volume/model/snapshots.ts";
+} from "../../volume/model/snapshots/snapshots.ts";
 import type { ControllerDeps } from "../deps.ts";
 
 /** Which snapshots to list; "" leaves it open. */

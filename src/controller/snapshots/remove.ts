@@ -1,6 +1,6 @@
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { FileView, ImageLocation } from "../../volume/model/inventory.ts";
-import { snapshotPart } from "../../volume/model/snapshots.ts";
+import { snapshotPart } from "../../volume/model/snapshots/snapshots.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import type { ControllerCall } from "../deps.ts";
 

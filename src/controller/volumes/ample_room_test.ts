@@ -12,7 +12,7 @@ import {
 import { endings, endsAs } from "../../../tests/fakes/endings.ts";
 import { aDisk, aRecord, aSnapshotId, subvolumeImage, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import { publishVolume } from "../attachments/publish.ts";

@@ -2,7 +2,7 @@ import { parseRecordedCapabilities, sameKind } from "../../volume/model/capabili
 import { assertAbsenceProven, assertPoolMounted, assertPoolReadable } from "../../volume/rules/absence.ts";
 import { getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import {
   imageLocationFor,
   isNeverUsedMark,
@@ -22,7 +22,7 @@ import {
 } from "../../volume/rules/provision.ts";
 import { formatComment, isEncrypted, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseCloneSize } from "../../volume/model/sizes.ts";
-import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
+import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import { copiesBefore, copyImage, type CopyPurpose, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";

@@ -18,7 +18,7 @@ import {
 import { plainSource, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import { parseParameters } from "../../volume/model/parameters.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";

@@ -23,7 +23,7 @@ import type { FakeSubvolume } from "../../../tests/fakes/store_files.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
-import { parentFolder, volumeIdFor } from "../../volume/model/ids.ts";
+import { parentFolder, volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { isNeverUsedMark, subvolumeLocation } from "../../volume/model/layout.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";

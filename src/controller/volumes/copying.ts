@@ -7,7 +7,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { plainLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import type { NewFolder } from "../../volume/ports/store.ts";
 import type { ImageLocation, VolumeView } from "../../volume/model/inventory.ts";
-import { snapshotPart } from "../../volume/model/snapshots.ts";
+import { snapshotPart } from "../../volume/model/snapshots/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import { assertNotUsedByRouter } from "../../volume/rules/router_uses.ts";
 import { assertNotShared, ownFilePrefix } from "../load.ts";

@@ -16,7 +16,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import { cutCopies } from "../../../tests/fakes/mishap.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { ControllerDeps, ControllerSettings } from "../deps.ts";

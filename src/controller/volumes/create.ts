@@ -4,7 +4,7 @@ import { diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capaci
 import { VolumeError } from "../../volume/errors.ts";
 import { hasOwnLabel, imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { RouterState } from "../../volume/model/inventory.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import {
@@ -30,7 +30,7 @@ import { discardFinished, giveUpCopies } from "./copying.ts";
 import { assertGrown, grownTo, growVolume } from "./expand.ts";
 import { roomFor } from "./room.ts";
 import { assertImageShown, heldBytes } from "../load.ts";
-import { snapshotPart } from "../../volume/model/snapshots.ts";
+import { snapshotPart } from "../../volume/model/snapshots/snapshots.ts";
 import { type AddedVolume, adding } from "../records/add.ts";
 import { changeByRule, type Decision, type Level } from "../records/loop.ts";
 import { removing } from "../records/remove.ts";

@@ -21,7 +21,7 @@ import {
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import { planVolume } from "../../volume/rules/provision.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { createVolume } from "./create.ts";

@@ -1,7 +1,7 @@
 import { folderOf, isPlain } from "../../volume/model/sources.ts";
 import { assertAbsenceProven, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import { leftoversOf, locationOf } from "../../volume/model/layout.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";

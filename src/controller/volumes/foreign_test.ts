@@ -11,7 +11,7 @@ import {
 import { aDisk, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import { allowFormat } from "./allow_format.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";

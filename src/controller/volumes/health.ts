@@ -2,7 +2,7 @@ import { assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
 import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import { judgeHealth, type RouterBoot, withHardware } from "../../volume/rules/health/health.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import { findOwned } from "./read.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeView } from "../../volume/model/inventory.ts";

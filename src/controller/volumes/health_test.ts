@@ -3,7 +3,7 @@ import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { aCreate, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, plainImage, subvolumeImage } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { volumeIdFor } from "../../volume/model/ids.ts";
+import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";

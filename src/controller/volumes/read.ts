@@ -3,7 +3,7 @@ import { assertSizesKnown, availableBeside, availableBytes, getPool } from "../.
 import { kindName, parseRecordedCapabilities, sameKind } from "../../volume/model/capabilities.ts";
 import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isVolumeId, poolOf } from "../../volume/model/ids.ts";
+import { isVolumeId, poolOf } from "../../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";

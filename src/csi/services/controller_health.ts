@@ -1,5 +1,5 @@
 import { getVolumeHealth, listVolumeHealth } from "../../controller/volumes/health.ts";
-import type { VolumeIdPrefix } from "../../volume/model/handles.ts";
+import type { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeHealth } from "../../volume/model/health/health.ts";

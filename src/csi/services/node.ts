@@ -1,7 +1,7 @@
 import type { NodeService } from "../../node/node_service.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isHandle } from "../../volume/model/handles.ts";
+import { isHandle } from "../../volume/model/ids/handles.ts";
 import { filesystemNamed } from "../../volume/model/parse_context.ts";
 import { type HandlerOf, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeRpcs } from "../generated/csi.ts";

@@ -1,10 +1,10 @@
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
-import { isLegacySnapshotId, noData } from "../../volume/model/legacy_snapshots.ts";
+import { isLegacySnapshotId, noData } from "../../volume/model/snapshots/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertVolumeId, isVolumeId } from "../../volume/model/ids.ts";
-import { isSnapshotId } from "../../volume/model/snapshots.ts";
-import { assertHandle, type VolumeIdPrefix } from "../../volume/model/handles.ts";
+import { assertVolumeId, isVolumeId } from "../../volume/model/ids/ids.ts";
+import { isSnapshotId } from "../../volume/model/snapshots/snapshots.ts";
+import { assertHandle, type VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
 import { maxDirectoryHandleBytes } from "../../volume/model/directory/handle.ts";
 import type { SizeRange } from "../../volume/model/sizes.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";

@@ -2,7 +2,7 @@ import { parseRows } from "../../routeros/console/json.ts";
 import { command, type Fragment, ros } from "../../routeros/console/command.ts";
 import { parseResource, type RouterInfo, safeVersions } from "../../routeros/console/router_info.ts";
 import { fileName, holding, imagePathOf, resourceQuery } from "../../routeros/store/queries.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";

@@ -1,4 +1,4 @@
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";
 import { parseRow } from "../../routeros/console/json.ts";

@@ -2,7 +2,7 @@ import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { parseRows } from "../../routeros/console/json.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, skipped, warning } from "../../volume/model/finding.ts";
-import { isLegacyId } from "../../volume/model/ids.ts";
+import { isLegacyId } from "../../volume/model/ids/ids.ts";
 import { clusterOfComment } from "../../volume/model/record.ts";
 import type { CheckSettings, RouterClient } from "./check.ts";
 import { routerFixes } from "./fixes.ts";

@@ -3,7 +3,7 @@ import { parseRows, type Row } from "../../routeros/console/json.ts";
 import { slotsBelow, stateOf } from "../../routeros/store/rows.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { routerFixes } from "./fixes.ts";

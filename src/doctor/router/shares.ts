@@ -7,7 +7,7 @@ import { isInside } from "../../volume/model/directory/handle.ts";
 import { directoryMark, markedDirectories } from "../../volume/model/directory/names.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
-import { parentFolder, poolOf } from "../../volume/model/ids.ts";
+import { parentFolder, poolOf } from "../../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Reach } from "../../host/network.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";

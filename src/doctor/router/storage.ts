@@ -1,10 +1,10 @@
 import type { CheckSettings, RouterCheck } from "./check.ts";
 import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
-import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids.ts";
+import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids/ids.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { fileName, namedFilesQuery } from "../../routeros/store/queries.ts";
 import { parseFiles } from "../../routeros/store/rows.ts";
-import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
+import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/snapshots/legacy_snapshots.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { Reach } from "../../host/network.ts";
 import { isScratchName } from "../probe/names.ts";

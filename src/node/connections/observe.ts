@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { type DeviceUser, inUse, isInUse } from "../../volume/model/host/device_user.ts";
-import { encodeHandle } from "../../volume/model/handles.ts";
+import { encodeHandle } from "../../volume/model/ids/handles.ts";
 import { recordedNumbers, targetsOf } from "../../volume/model/staging/here.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import type { DeviceNode } from "../../volume/ports/node_ports.ts";

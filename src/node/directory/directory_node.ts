@@ -1,6 +1,6 @@
 import { runLimited, withDeadline } from "../../async/deadline.ts";
 import { messageOf } from "../../volume/error_messages.ts";
-import { assertNodeId } from "../../volume/model/ids.ts";
+import { assertNodeId } from "../../volume/model/ids/ids.ts";
 import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

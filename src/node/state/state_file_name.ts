@@ -1,4 +1,4 @@
-import { decodeHandle, encodeHandle } from "../../volume/model/handles.ts";
+import { decodeHandle, encodeHandle } from "../../volume/model/ids/handles.ts";
 
 const ending = ".json";
 

@@ -10,7 +10,7 @@ import type { MutationOutcome } from "../../volume/ports/store.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isInside } from "../../volume/model/directory/handle.ts";
 import { pathBeforeDeletion } from "../../volume/model/directory/names.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { Fragment } from "../console/command.ts";
 import { type Answer, Exchange, type ExchangeOptions, type Question } from "../console/exchange.ts";
 import { eachRow, parseJson } from "../console/json.ts";

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { RemovalPart } from "../../volume/ports/directory_store.ts";
 import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
 import { fileName, namedFilesQuery } from "../store/queries.ts";

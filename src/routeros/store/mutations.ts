@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { poolOf } from "../../volume/model/ids.ts";
+import { poolOf } from "../../volume/model/ids/ids.ts";
 import { neverUsedMark, withinPool } from "../../volume/model/layout.ts";
 import type { Premise } from "../../volume/ports/premise.ts";
 import type {

@@ -1,4 +1,4 @@
-import { anySnapshot } from "../../volume/model/snapshots.ts";
+import { anySnapshot } from "../../volume/model/snapshots/snapshots.ts";
 import type { SourceQuery, Wanted } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, ros } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";

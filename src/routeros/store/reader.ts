@@ -17,7 +17,7 @@ import type {
 } from "../../volume/model/inventory.ts";
 import type { BtrfsFilesystem } from "../../volume/model/health/hardware.ts";
 import type { HardwareReader, RouterDrives } from "../../volume/ports/hardware.ts";
-import { anySnapshot } from "../../volume/model/snapshots.ts";
+import { anySnapshot } from "../../volume/model/snapshots/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
 import { type Answer, Exchange, type ExchangeOptions, type Question } from "../console/exchange.ts";
 import { assertSupported, parseResource, type RouterInfo } from "../console/router_info.ts";

@@ -7,7 +7,7 @@ import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { maxPlateBytes, platesFolder } from "../../volume/model/name_plates.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import { formatComment, maxCommentBytes, newComment } from "../../volume/model/record.ts";
-import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.ts";
+import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots/snapshots.ts";
 import { type Fragment, onlyIf } from "../console/command.ts";
 import { divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import {

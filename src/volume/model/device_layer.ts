@@ -1,4 +1,4 @@
-import { encodeHandle } from "./handles.ts";
+import { encodeHandle } from "./ids/handles.ts";
 
 /** Whether a volume gets a map between its device and its users: `auto` where the kernel supports it. */
 export const deviceLayers = ["auto", "multipath", "none"] as const;

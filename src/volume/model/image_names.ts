@@ -1,4 +1,4 @@
-import { isLegacyId, isVolumeId } from "./ids.ts";
+import { isLegacyId, isVolumeId } from "./ids/ids.ts";
 
 /**
  * Name of the image in every subvolume. It is the same everywhere, so that a snapshot of the subvolume needs no

@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
 import { digest } from "./digest.ts";
-import { isLegacyId, poolOf } from "./ids.ts";
+import { isLegacyId, poolOf } from "./ids/ids.ts";
 import { inSubvolume } from "./image_names.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 

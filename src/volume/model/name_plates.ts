@@ -1,5 +1,5 @@
-import { isVolumeId, parentFolder } from "./ids.ts";
-import { isSnapshotId } from "./snapshots.ts";
+import { isVolumeId, parentFolder } from "./ids/ids.ts";
+import { isSnapshotId } from "./snapshots/snapshots.ts";
 import type { StoredFile } from "./inventory.ts";
 
 /** What people call a volume or a snapshot. */

@@ -1,6 +1,6 @@
 import { parseEpoch } from "./epoch.ts";
-import { isVolumeId } from "./ids.ts";
-import { decodeHandle, isBackendName } from "./handles.ts";
+import { isVolumeId } from "./ids/ids.ts";
+import { decodeHandle, isBackendName } from "./ids/handles.ts";
 
 /** The parts of the NQN of an export of this driver. */
 export interface ExportName {

@@ -1,5 +1,5 @@
 import { VolumeError } from "../errors.ts";
-import { isVolumeId } from "./ids.ts";
+import { isVolumeId } from "./ids/ids.ts";
 
 /** The largest page in bytes, well under the 4 MiB that gRPC clients accept by default. */
 export const maxPageBytes = 3 << 20;

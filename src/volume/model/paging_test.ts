@@ -3,7 +3,7 @@ import { aSnapshotId } from "../../../tests/fakes/records.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { cutPage, maxPageBytes } from "./paging.ts";
-import { isSnapshotId } from "./snapshots.ts";
+import { isSnapshotId } from "./snapshots/snapshots.ts";
 
 const item = (number: number) => ({ id: `v${String(number).padStart(4, "0")}` });
 const items = Array.from({ length: 10 }, (_, index) => item(index));

@@ -1,7 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { parseNvmeAddresses } from "./address.ts";
 import { type Epoch, formatEpoch, legacyEpoch, parseEpoch } from "./epoch.ts";
-import { encodeHandle } from "./handles.ts";
+import { encodeHandle } from "./ids/handles.ts";
 import type { ClaimName, ContextValues, PublishContext } from "./publish_context.ts";
 
 /** The export that a publish context names, as far as the cluster keeps it; undefined where the context names none. */

@@ -1,5 +1,5 @@
 import { isLegacyEpoch } from "./epoch.ts";
-import { isLegacyId, parentFolder } from "./ids.ts";
+import { isLegacyId, parentFolder } from "./ids/ids.ts";
 import { digest } from "./digest.ts";
 import { baseOf, filePrefixOf, isImageOf } from "./image_names.ts";
 import type { OwnedVolume, VolumeRecord } from "./record.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { aSnapshotId } from "../../../tests/fakes/records.ts";
-import { volumeIdFor } from "./ids.ts";
+import { volumeIdFor } from "./ids/ids.ts";
 import { formatSource } from "./sources.ts";
 
 const volume = volumeIdFor("a");

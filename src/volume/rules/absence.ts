@@ -1,5 +1,5 @@
 import { VolumeError } from "../errors.ts";
-import { poolOf } from "../model/ids.ts";
+import { poolOf } from "../model/ids/ids.ts";
 import { isImageOf } from "../model/image_names.ts";
 import type { RouterState, StoredFile } from "../model/inventory.ts";
 

@@ -1,8 +1,8 @@
 import { VolumeError } from "../errors.ts";
 import { assertPoolReadable } from "./absence.ts";
-import { poolOf } from "../model/ids.ts";
+import { poolOf } from "../model/ids/ids.ts";
 import type { CreateView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
-import { parseSnapshots } from "../model/snapshots.ts";
+import { parseSnapshots } from "../model/snapshots/snapshots.ts";
 import { formatBytes } from "../model/sizes.ts";
 
 /** How much of a pool may be promised: 1 promises exactly its size. */

@@ -3,7 +3,7 @@ import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { assertRoom, availableBytes, getPool, overPromisedBytes, type Promises } from "./capacity.ts";
 import type { CreateView, Pool, StoredFile } from "../model/inventory.ts";
-import { formatSnapshotName } from "../model/snapshots.ts";
+import { formatSnapshotName } from "../model/snapshots/snapshots.ts";
 
 const pool: Pool = {
   mountPoint: "pool",

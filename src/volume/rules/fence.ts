@@ -1,6 +1,6 @@
 import type { FenceMemory } from "../model/staging/state.ts";
 import { type Epoch, parseEpoch } from "../model/epoch.ts";
-import { encodeHandle } from "../model/handles.ts";
+import { encodeHandle } from "../model/ids/handles.ts";
 import type { HostIdentity } from "../model/host/identity.ts";
 import type { Connection, TargetAddress } from "../ports/node_ports.ts";
 

@@ -3,7 +3,7 @@ import { type AccessMode, formatCapabilities, type VolumeKind } from "../model/c
 import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
-import { isLegacyId, nameDigest, poolOf } from "../model/ids.ts";
+import { isLegacyId, nameDigest, poolOf } from "../model/ids/ids.ts";
 import { importedSource, isImported } from "../model/sources.ts";
 import { assertOwned, judgeOwnership } from "./ownership.ts";
 import { adviceOnUses } from "./router_uses.ts";

@@ -3,7 +3,7 @@ import { defaultFilesystem } from "../model/requested_capabilities.ts";
 import type { ClusterVolume, NodeAttachment } from "../ports/cluster_view.ts";
 import { type Epoch, isLegacyEpoch, legacyEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
-import { assertNodeId, nameDigest } from "../model/ids.ts";
+import { assertNodeId, nameDigest } from "../model/ids/ids.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { Random } from "../ports/system.ts";
 import type { StoredFile, StoredVolume } from "../model/inventory.ts";

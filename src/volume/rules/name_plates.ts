@@ -1,4 +1,4 @@
-import { isVolumeId, parentFolder, poolOf } from "../model/ids.ts";
+import { isVolumeId, parentFolder, poolOf } from "../model/ids/ids.ts";
 import { volumeOfImage } from "../model/image_names.ts";
 import type { Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import {
@@ -10,7 +10,7 @@ import {
   platesFolder,
   type StoredPlate,
 } from "../model/name_plates.ts";
-import { parseSnapshots } from "../model/snapshots.ts";
+import { parseSnapshots } from "../model/snapshots/snapshots.ts";
 import { judgeOwnership } from "./ownership.ts";
 
 /** The most plates that are written. */

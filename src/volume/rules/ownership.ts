@@ -1,5 +1,5 @@
 import { VolumeError } from "../errors.ts";
-import { isLegacyId } from "../model/ids.ts";
+import { isLegacyId } from "../model/ids/ids.ts";
 import { filePrefixOf, isImageOf } from "../model/image_names.ts";
 import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
 import { type OwnedVolume, parseComment } from "../model/record.ts";

@@ -2,7 +2,7 @@ import { type FilesystemType, formatCapabilities, type VolumeCapabilities } from
 import { usableBytes } from "../model/encryption.ts";
 import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
-import { nameDigest, poolOf, volumeIdFor } from "../model/ids.ts";
+import { nameDigest, poolOf, volumeIdFor } from "../model/ids/ids.ts";
 import { baseOf, filePrefixOf, isImageOf } from "../model/image_names.ts";
 import { type SubvolumeNames, withinPool } from "../model/layout.ts";
 import { parseMkfsOptions } from "../model/filesystem/mkfs_options.ts";

@@ -1,6 +1,6 @@
 import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import { type Epoch, formatEpoch } from "../model/epoch.ts";
-import { isLegacyId } from "../model/ids.ts";
+import { isLegacyId } from "../model/ids/ids.ts";
 import { publishedCounter } from "../model/parse_context.ts";
 import type { Holder, OwnedVolume } from "../model/record.ts";
 import { usesOwnImage } from "../model/sources.ts";

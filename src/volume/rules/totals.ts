@@ -1,6 +1,6 @@
 import { elsewhere, type PoolTotals, type Totals, type VolumeTotals } from "../model/totals.ts";
 import { diskBytes, snapshotBytes } from "./capacity.ts";
-import { poolOf } from "../model/ids.ts";
+import { poolOf } from "../model/ids/ids.ts";
 import { folderOf } from "../model/sources.ts";
 import { isMigrating } from "./migration_pairs.ts";
 import { judgeOwnership } from "./ownership.ts";

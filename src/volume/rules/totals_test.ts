@@ -12,7 +12,7 @@ import { availableBytes } from "./capacity.ts";
 import { elsewhere } from "../model/totals.ts";
 import { totalsOf, type WholeInventory } from "./totals.ts";
 import type { Pool } from "../model/inventory.ts";
-import { formatSnapshotName } from "../model/snapshots.ts";
+import { formatSnapshotName } from "../model/snapshots/snapshots.ts";
 
 const gibibyte = 1n << 30n;
 const pool: Pool = {

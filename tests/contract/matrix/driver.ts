@@ -5,7 +5,7 @@ import { status } from "@grpc/grpc-js";
 import type { RouterBehaviours } from "../../../src/router_profile/answers.ts";
 import { minCommand, minPut, neededLimits } from "../../../src/router_profile/limits.ts";
 import { behavioursOf, getProfile } from "../../../src/simulator/profile.ts";
-import { volumeIdFor } from "../../../src/volume/model/ids.ts";
+import { volumeIdFor } from "../../../src/volume/model/ids/ids.ts";
 import {
   changesNothing,
   cloneOf,

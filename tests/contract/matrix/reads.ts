@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { control } from "../../support/control_port.ts";
 import { minCommand } from "../../../src/router_profile/limits.ts";
-import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
+import { anySnapshot } from "../../../src/volume/model/snapshots/snapshots.ts";
 import {
   addOne,
   type Bench,

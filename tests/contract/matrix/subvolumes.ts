@@ -1,6 +1,6 @@
 // Subvolumes: snapshots of volumes, volumes made from snapshots, and when each of them can be removed.
 import assert from "node:assert/strict";
-import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
+import { anySnapshot } from "../../../src/volume/model/snapshots/snapshots.ts";
 import {
   type Bench,
   filePrefix,

@@ -1,6 +1,6 @@
 import { VolumeError } from "../../../volume/errors.ts";
 import type { ControllerDeps } from "../../../controller/deps.ts";
-import { isHandle, splitHandle, type VolumeIdPrefix } from "../../../volume/model/handles.ts";
+import { isHandle, splitHandle, type VolumeIdPrefix } from "../../../volume/model/ids/handles.ts";
 import type { CallContext } from "../../../volume/ports/system.ts";
 import type { UnaryHandler } from "../../server/call.ts";
 

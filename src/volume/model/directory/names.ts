@@ -1,6 +1,6 @@
 import { VolumeError } from "../../errors.ts";
 import { digest } from "../digest.ts";
-import { assertName } from "../ids.ts";
+import { assertName } from "../ids/ids.ts";
 
 /** The longest name that a directory keeps, in bytes: that of a PersistentVolume of a provisioner. */
 const maxKeptBytes = 40;

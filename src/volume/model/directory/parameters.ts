@@ -6,7 +6,7 @@ import {
 } from "./context.ts";
 import { isInside, type NfsAddress, parseNfsAddresses } from "./handle.ts";
 import { assertUnmarked } from "./names.ts";
-import { poolOf } from "../ids.ts";
+import { poolOf } from "../ids/ids.ts";
 import { VolumeError } from "../../errors.ts";
 
 /** The controller's settings that fill in missing parameters of a StorageClass for directories. */

@@ -1,5 +1,5 @@
 import { digest } from "../digest.ts";
-import { assertNodeId } from "../ids.ts";
+import { assertNodeId } from "../ids/ids.ts";
 
 /** The NVMe identity under which a target sees a node. */
 export interface HostIdentity {

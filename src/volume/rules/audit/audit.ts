@@ -15,8 +15,8 @@ import {
   isLegacySnapshot,
   legacySnapshotTime,
   whyLegacySnapshotKept,
-} from "../../model/legacy_snapshots.ts";
-import { isVolumeId, poolOf } from "../../model/ids.ts";
+} from "../../model/snapshots/legacy_snapshots.ts";
+import { isVolumeId, poolOf } from "../../model/ids/ids.ts";
 import { isImported } from "../../model/sources.ts";
 import { filePrefixOf, isImageOf } from "../../model/image_names.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../model/record.ts";

@@ -7,10 +7,10 @@ import {
   orphanGraceMs,
   whySubvolumeKept,
 } from "./finding.ts";
-import { isLegacyId, isVolumeId } from "../../model/ids.ts";
+import { isLegacyId, isVolumeId } from "../../model/ids/ids.ts";
 import type { StoredFile } from "../../model/inventory.ts";
 import { formatBytes } from "../../model/sizes.ts";
-import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../../model/snapshots.ts";
+import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../../model/snapshots/snapshots.ts";
 
 /** How long a copy may take, in milliseconds. A younger copy may belong to another process that is still making it. */
 const longestCopyMs = 25 * 3_600_000;

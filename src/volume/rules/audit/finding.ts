@@ -3,7 +3,7 @@ import type { AuditKind } from "../../model/audit_kinds.ts";
 import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../../ports/cluster_view.ts";
 import { judgeOwnership } from "../ownership.ts";
 import type { FileView, Inventory, StoredFile, StoredVolume } from "../../model/inventory.ts";
-import { contentLetterForm } from "../../model/snapshots.ts";
+import { contentLetterForm } from "../../model/snapshots/snapshots.ts";
 
 /** One object that lacks its owner on the router, or its counterpart there. */
 export interface AuditFinding {

@@ -1,6 +1,6 @@
 import type { HealthProblem, HealthStatus, VolumeHealth } from "../../model/health/health.ts";
 import type { HardwareFinding, HardwareReason } from "../../model/health/hardware.ts";
-import { isVolumeId, poolOf } from "../../model/ids.ts";
+import { isVolumeId, poolOf } from "../../model/ids/ids.ts";
 import { usesOwnImage } from "../../model/sources.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../model/record.ts";
 import { isNamedAsOwn, judgeOwnership } from "../ownership.ts";

@@ -1,5 +1,5 @@
-import { digest } from "./digest.ts";
-import { VolumeError } from "../errors.ts";
+import { digest } from "../digest.ts";
+import { VolumeError } from "../../errors.ts";
 
 /** Longest name that CreateVolume accepts, in bytes of UTF-8 (CSI specification, size limits). */
 export const maxNameBytes = 128;

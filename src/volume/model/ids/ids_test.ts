@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { aSnapshotId } from "../../../tests/fakes/records.ts";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { aSnapshotId } from "../../../../tests/fakes/records.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
 import {
   assertName,
   assertNodeId,
@@ -12,10 +12,10 @@ import {
   poolOf,
   volumeIdFor,
 } from "./ids.ts";
-import { isSnapshotId } from "./snapshots.ts";
+import { isSnapshotId } from "../snapshots/snapshots.ts";
 import { clusterHash } from "./cluster_hash.ts";
 import { decodeHandle, encodeHandle, isBackendName, splitHandle, VolumeIdPrefix } from "./handles.ts";
-import { filePrefixOf } from "./image_names.ts";
+import { filePrefixOf } from "../image_names.ts";
 
 const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 

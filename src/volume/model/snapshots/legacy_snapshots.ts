@@ -1,7 +1,7 @@
-import { VolumeError } from "../errors.ts";
-import { isLegacyId } from "./ids.ts";
-import type { StoredFile, StoredVolume, VolumeView } from "./inventory.ts";
-import { parseComment } from "./record.ts";
+import { VolumeError } from "../../errors.ts";
+import { isLegacyId } from "../ids/ids.ts";
+import type { StoredFile, StoredVolume, VolumeView } from "../inventory.ts";
+import { parseComment } from "../record.ts";
 
 /**
  * Snapshots of the legacy Go driver: disks that it had the router add with the properties of a volume's disk. According

@@ -1,5 +1,5 @@
-import { digest } from "./digest.ts";
-import { VolumeError } from "../errors.ts";
+import { digest } from "../digest.ts";
+import { VolumeError } from "../../errors.ts";
 
 /**
  * Eight hex digits that represent a cluster in records and file names. An id `hash:…` contains those digits itself: for

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { refusal } from "../../../tests/fakes/refusal.ts";
-import { assertVolumeId, isVolumeId, volumeIdFor } from "./ids.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
+import { assertVolumeId, isVolumeId, volumeIdFor } from "../ids/ids.ts";
 import { isSnapshotId, snapshotIdFor } from "./snapshots.ts";
-import { plainLocation, subvolumeLocation } from "./layout.ts";
-import type { Pool, StoredFile } from "./inventory.ts";
+import { plainLocation, subvolumeLocation } from "../layout.ts";
+import type { Pool, StoredFile } from "../inventory.ts";
 import {
   anySnapshot,
   assertSameSource,

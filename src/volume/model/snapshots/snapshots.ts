@@ -1,8 +1,8 @@
-import { VolumeError } from "../errors.ts";
-import { digest } from "./digest.ts";
-import { assertName, isVolumeId } from "./ids.ts";
-import { leftoversOf } from "./layout.ts";
-import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
+import { VolumeError } from "../../errors.ts";
+import { digest } from "../digest.ts";
+import { assertName, isVolumeId } from "../ids/ids.ts";
+import { leftoversOf } from "../layout.ts";
+import type { ImageLocation, Pool, StoredFile } from "../inventory.ts";
 
 /**
  * A snapshot, as its name on the router describes it: a snapshot has no comment for a record.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { aDisk, aRecord, testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { aDisk, aRecord, testBase, testCluster, testPrefix } from "../../../../tests/fakes/records.ts";
+import { refusal } from "../../../../tests/fakes/refusal.ts";
 import {
   assertNoLegacySnapshot,
   isLegacySnapshot,
@@ -8,10 +8,10 @@ import {
   legacySnapshotTime,
   noData,
 } from "./legacy_snapshots.ts";
-import { isVolumeId } from "./ids.ts";
+import { isVolumeId } from "../ids/ids.ts";
 import { isSnapshotId } from "./snapshots.ts";
-import { judgeOwnership } from "../rules/ownership.ts";
-import type { StoredFile, StoredVolume, VolumeView } from "./inventory.ts";
+import { judgeOwnership } from "../../rules/ownership.ts";
+import type { StoredFile, StoredVolume, VolumeView } from "../inventory.ts";
 
 const uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const id = `snap-${uuid}`;
