@@ -411,7 +411,7 @@ export const promiseBugs: readonly PromiseBug[] = [
       from: String.raw`if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) {`,
       to: String.raw`if (/[\u0000]/.test(name)) {`,
     },
-    test: "src/volume/model/ids_test.ts",
+    test: "src/volume/model/ids/ids_test.ts",
   },
   {
     promise: "Nothing that a router sends is guessed at",
