@@ -1,5 +1,5 @@
-// A lint rule: of the controller one file alone writes to the router, so that no write escapes what it remembers, and one alone
-// sends what a rule has decided on.
+// A lint rule: one file alone writes to the router, so that no write escapes what the controller remembers, and one alone sends
+// what a rule of the controller has decided on.
 
 import { projectPath } from "./verify_imports.ts";
 
@@ -9,28 +9,26 @@ const senders = ["src/controller/records/commit.ts", "src/controller/reconcile/c
 /** Who sends a change. */
 const loop = "src/controller/records/loop.ts";
 
-/** Reports every other use of `commit` of a store, and of `send` of a change, in the controller. */
+/** Reports every other use of `commit` of a store, and in the controller of `send` of a change. */
 export const oneSender: Deno.lint.Rule = {
   create(context) {
     const file = projectPath(context.filename);
-    if (!file.startsWith("src/controller/") || file.endsWith("_test.ts")) return {};
+    if (!file.startsWith("src/") || file.endsWith("_test.ts")) return {};
+    const check = (node: Deno.lint.Node, used: string | undefined) => {
+      if (used === "send" && file.startsWith("src/controller/") && file !== loop) {
+        context.report({ node, message: `${file}: only ${loop} sends a change` });
+      }
+      if (used !== "commit" || senders.includes(file)) return;
+      context.report({ node, message: `${file}: only ${senders[0]} writes to the store` });
+    };
     return {
-      MemberExpression: (node) => {
-        const called = nameOf(node.property);
-        if (called === "send" && file !== loop) {
-          context.report({ node, message: `${file}: only ${loop} sends a change` });
-        }
-        if (called !== "commit" || senders.includes(file)) return;
-        const { object } = node;
-        const of = object.type === "MemberExpression" ? nameOf(object.property) : nameOf(object);
-        if (of === "store") {
-          context.report({ node, message: `${file}: only ${senders[0]} writes to the store` });
-        }
-      },
+      MemberExpression: (node) => check(node, nameOf(node.property)),
+      "ObjectPattern > Property": (node: Deno.lint.Property) => check(node, nameOf(node.key)),
     };
   },
 };
 
 function nameOf(node: Deno.lint.Node): string | undefined {
+  if (node.type === "Literal") return String(node.value);
   return node.type === "Identifier" ? node.name : undefined;
 }

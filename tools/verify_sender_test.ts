@@ -7,10 +7,16 @@ function problems(path: string, source: string): number {
   return Deno.lint.runPlugin(plugin, filename, source).length;
 }
 
-Deno.test("only one file of the controller may write to the store", () => {
-  const writes = ["await call.store.commit(write, [], context);", "await store.commit(write, [], context);"];
+Deno.test("only one file may write to the store, whatever the store is called", () => {
+  const writes = [
+    "await call.store.commit(write, [], context);",
+    "await router.commit(write, [], context);",
+    'await store["commit"](write, [], context);',
+    "const { commit: write } = call.store;",
+  ];
   for (const source of writes) {
     assert.equal(problems("src/controller/volumes/delete.ts", source), 1);
+    assert.equal(problems("src/cli/fix.ts", source), 1);
     assert.equal(problems("src/controller/records/commit.ts", source), 0);
     assert.equal(problems("src/controller/volumes/delete_test.ts", source), 0);
   }
