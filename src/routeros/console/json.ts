@@ -129,6 +129,9 @@ export function parseRow(text: string, what: string): Row {
   return new Row(value[0], what);
 }
 
+/** What a router prints for what is not set. */
+const unset: readonly JsonValue[] = ["", "no", "none", "false", "0", false, 0n, null];
+
 /**
  * One item that the router printed. Unused keys are ignored. A requested key that cannot be read is an error that names
  * it, never a guess.
@@ -194,8 +197,8 @@ export class Row {
   /** Whether the key has any value except "no" and "none", of any type. */
   isSet(key: string): boolean {
     const value = this.#find(key);
-    const unset = ["", "no", "none", "false", "0", false, 0n, null, undefined];
-    return !unset.includes(value as typeof unset[number]) && !(Array.isArray(value) && value.length === 0);
+    if (value === undefined) return false;
+    return !unset.includes(value) && !(Array.isArray(value) && value.length === 0);
   }
 
   /**
