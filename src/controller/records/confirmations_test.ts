@@ -37,22 +37,25 @@ function volumeOf(record: Partial<VolumeRecord>, exported: boolean): OwnedVolume
   return getOwned(aDisk(aRecord({ epoch, ...record }), { exported }), "9f86d081", "test");
 }
 
-/** A step of each kind that is taken without a read, by what is remembered. */
-const steps: Readonly<Record<Unread, (call: ControllerCall) => Step>> = {
+/** Steps of each kind that are taken without a read, by what is remembered. */
+const steps = {
   begin: (call) => {
     const volume = volumeOf({}, false);
     const record = { ...volume.record, epoch: { counter: 2, nonce: "4567abcd" }, holders: [aHolder("a")] };
     return exported(call, "begin", volume, { record, port: 4420 }, true);
   },
   grow: (call) => growth(call, volumeOf({}, false), 2n << 30n),
+  "grow in use": (call) => growth(call, volumeOf({ holders: [aHolder("a")] }, true), 2n << 30n),
   withdraw: (call) => withdrawal(call, volumeOf({ holders: [aHolder("a")] }, true)),
-};
+} as const satisfies Readonly<Record<Unread | "grow in use", (call: ControllerCall) => Step>>;
+
+type Moment = "before" | "after";
 
 /** A claim is broken before the command, or between it and its read-back. */
-async function take(kind: Unread, fact: Fact, when: "before" | "after") {
+async function take(what: keyof typeof steps, fact: Fact, when: Moment) {
   const { deps, store } = testController({ unexportGraceMs: 0 });
   const call = { ...deps, context: testContext() };
-  const step = steps[kind](call);
+  const step = steps[what](call);
   store.put(step.volume.stored);
   store.mishap("commit", { [when]: () => breaks[fact](store) });
   const after = await takenUnread(call, "test", step);
@@ -75,28 +78,30 @@ function unseen({ pools }: FakeVolumeStore): View {
   };
 }
 
-for (const [kind, cells] of Object.entries(changes)) {
+/** Breaks a claim of a step, and asserts what the table says of that. */
+async function assertConfirmed(what: keyof typeof steps, fact: Fact, confirmed: Confirmed, when: Moment) {
+  const { after, store, step } = await take(what, fact, when);
+  const { comment, exported } = store.disks.get(id)!;
+  if (confirmed === "no-matter") {
+    assert.equal(after?.stored.comment, comment);
+    return assert.notEqual(comment, step.volume.stored.comment);
+  }
+  assert.equal(after, undefined);
+  if (confirmed === "before") assert.equal(comment, step.volume.stored.comment, "nothing was written");
+  // Nobody was told of an export that came on.
+  if (what === "begin" && confirmed === "after") {
+    assert.deepEqual([comment, exported], [step.volume.stored.comment, false]);
+  }
+}
+
+for (const [kind, cells] of Object.entries({ ...changes, "grow in use": changes.grow })) {
   if (cells === "read-first") continue;
   for (const [fact, confirmed] of Object.entries(cells) as [Fact, Confirmed][]) {
-    const name = `a step without a read: ${kind}, ${fact}: ${confirmed}`;
-    Deno.test(name, async () => {
-      const { after, store, step } = await take(
-        kind as Unread,
-        fact,
-        confirmed === "after" ? "after" : "before",
-      );
-      if (confirmed === "no-matter") {
-        assert.equal(after?.stored.comment, store.disks.get(id)!.comment);
-        return assert.notEqual(after?.stored.comment, step.volume.stored.comment);
-      }
-      assert.equal(after, undefined);
-      const { comment, exported } = store.disks.get(id)!;
-      if (confirmed === "before") assert.equal(comment, step.volume.stored.comment, "nothing was written");
-      // Nobody was told of an export that came on.
-      if (kind === "begin" && confirmed === "after") {
-        assert.deepEqual([comment, exported], [step.volume.stored.comment, false]);
-      }
-    });
+    const moments = confirmed === "no-matter" ? ["before", "after"] as const : [confirmed];
+    for (const when of moments) {
+      Deno.test(`a step without a read: ${kind}, ${fact}: ${confirmed}, broken ${when} it`, () =>
+        assertConfirmed(kind as keyof typeof steps, fact, confirmed, when));
+    }
   }
 }
 
