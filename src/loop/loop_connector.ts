@@ -123,6 +123,12 @@ export class LoopConnector implements Connector {
     return new Map(await Promise.all(nqns.map(async (nqn) => [nqn, await this.connections(nqn)] as const)));
   }
 
+  async allDevices(): Promise<ReadonlyMap<string, FoundDevice>> {
+    const nqns = await this.connected();
+    const found = await Promise.all(nqns.map(async (nqn) => [nqn, await this.find(nqn)] as const));
+    return new Map(found.flatMap(([nqn, device]) => device === undefined ? [] : [[nqn, device] as const]));
+  }
+
   async offered(): Promise<readonly string[]> {
     return await this.#options.paths.list(`${this.#options.backingPath}/exports`);
   }

@@ -90,6 +90,7 @@ Deno.test("connect() attaches the exported file, and find() describes the device
   assert.deepEqual(await deps.connector.live(), new Set([nqn]));
   const connections = await deps.connector.connections(nqn);
   assert.deepEqual(await deps.connector.allConnections(), new Map([[nqn, connections]]));
+  assert.deepEqual(await deps.connector.allDevices(), new Map([[nqn, await deps.connector.find(nqn)]]));
 });
 
 Deno.test("connect() throws unavailable once the export is withdrawn, although the device is still attached", async () => {

@@ -8,6 +8,7 @@ import type { NodeEvents } from "../volume/ports/node_events.ts";
 import type { StorageProblem } from "../volume/rules/health/storage_health.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
 import { ForgottenVolumes } from "./connections/forgotten_volumes.ts";
+import { RecentConnections } from "./connections/recent_connections.ts";
 import { Fencing } from "./fencing/fencing.ts";
 import { type PublishRequest, publishVolume } from "./publish/publish.ts";
 import { stageVolume } from "./stage/stage.ts";
@@ -42,6 +43,7 @@ const obstacleMs = 10_000;
 export class NodeService {
   readonly #deps: NodeDeps;
   readonly #storage: StorageHealth;
+  readonly #recent: RecentConnections;
   /** What is known of targets that have withdrawn volumes. */
   readonly fencing: Fencing;
   /** Volumes that the kubelet may have forgotten over a restart. */
@@ -52,6 +54,7 @@ export class NodeService {
     assertNodeId(deps.settings.nodeId);
     this.#deps = deps;
     this.#storage = new StorageHealth(deps);
+    this.#recent = new RecentConnections(deps);
     this.fencing = new Fencing(deps);
     this.forgotten = new ForgottenVolumes(deps, this.fencing);
   }
@@ -123,7 +126,8 @@ export class NodeService {
 
   /** See {@linkcode nodeVolumeHealth}. */
   async volumeHealth(volumeId: string, context: CallContext): Promise<VolumeHealth> {
-    return await nodeVolumeHealth(this.#deps, volumeId, context, true);
+    const options = { readsDevice: true, recent: this.#recent };
+    return await nodeVolumeHealth(this.#deps, volumeId, context, options);
   }
 
   /** See {@linkcode StorageHealth}. */

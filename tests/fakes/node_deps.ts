@@ -27,7 +27,7 @@ import { FakeCryptsetup } from "./cryptsetup.ts";
 import { FakeDeviceMapper } from "./device_mapper.ts";
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { RecordedEvents } from "./node_events.ts";
-import { type FakeDevice, found, newDevice, probeOf, thaw } from "./node_device.ts";
+import { type FakeDevice, found, foundIn, newDevice, probeOf, thaw } from "./node_device.ts";
 import { FakeDeviceUsers } from "./device_users.ts";
 import { changed, type FlatState, flatten } from "./staging_state.ts";
 import { FakePaths } from "./paths.ts";
@@ -267,9 +267,8 @@ export class FakeNode extends FakeDeviceUsers {
         }),
       connections: (nqn) => Promise.resolve(this.#connectionsTo(nqn)),
       allConnections: () =>
-        Promise.resolve(
-          new Map([...this.devices.keys()].map((nqn) => [nqn, this.#connectionsTo(nqn)] as const)),
-        ),
+        Promise.resolve(new Map([...this.devices.keys()].map((nqn) => [nqn, this.#connectionsTo(nqn)]))),
+      allDevices: () => Promise.resolve(foundIn(this.devices)),
       offered: async (at) => await this.offered(at),
       live: () =>
         Promise.resolve(

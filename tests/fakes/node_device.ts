@@ -40,6 +40,14 @@ export function found(nqn: string, device: FakeDevice | undefined): FoundDevice 
   return { path, deviceNumber, sizeBytes, nqn, nsid, uniqueId };
 }
 
+/** The devices as a connector finds them, by NQN. */
+export function foundIn(devices: ReadonlyMap<string, FakeDevice>): ReadonlyMap<string, FoundDevice> {
+  return new Map([...devices].flatMap(([nqn, device]) => {
+    const one = found(nqn, device);
+    return one === undefined ? [] : [[nqn, one] as const];
+  }));
+}
+
 /** What a probe shows of the device. */
 export function probeOf({ content, luks, filesystemUuid: uuid, planted }: FakeDevice): DeviceProbe {
   if (content === "luks") {

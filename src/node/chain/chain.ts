@@ -40,7 +40,11 @@ export interface DeviceChain {
  */
 export async function readChain(deps: NodeDeps, nqn: string, context: CallContext): Promise<DeviceChain> {
   const namespace = await deps.connector.find(nqn, context);
-  const map = await findMapOf(deps, nqn);
+  return chainOf(namespace, await findMapOf(deps, nqn));
+}
+
+/** The chain of a namespace and the map of its export. */
+export function chainOf(namespace: FoundDevice | undefined, map: VolumeMap | undefined): DeviceChain {
   if (map === undefined || namespace === undefined) return { namespace, map, used: namespace };
   const { path, deviceNumber, sizeBytes } = map;
   return {

@@ -6,7 +6,7 @@ import type { StagingState } from "../../volume/model/staging/state.ts";
 import { withMissed } from "../../volume/model/staging/here.ts";
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
-import { RecentConnections } from "./recent_connections.ts";
+import { RecentConnections } from "../connections/recent_connections.ts";
 import type { ForgottenVolumes } from "../connections/forgotten_volumes.ts";
 import { OrphanedConnections } from "../connections/orphaned_connections.ts";
 import { tearDown } from "../connections/teardown.ts";
@@ -132,7 +132,7 @@ export class FenceWatch {
   async #decide(stagingState: StagingState, reads: CheckReads, context: CallContext): Promise<void> {
     const { volumeId, intent: { nqn } } = stagingState;
     const subject = { volumeId, nqn, stagingState };
-    const seen = await reads.connections.to(nqn, context);
+    const seen = await reads.connections.to(nqn);
     const result = await this.#options.fencing.judge({ ...subject, seen }, reads.offered, context);
     this.#report(stagingState, result);
     if (result.state === "fenced") {

@@ -18,7 +18,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { FenceWatch } from "./fence_watch.ts";
 import { Fencing } from "./fencing.ts";
-import { RecentConnections } from "./recent_connections.ts";
+import { RecentConnections } from "../connections/recent_connections.ts";
 
 const later = nqn.replace(epoch, "2-22222222");
 const intervalMs = 30_000;
@@ -365,7 +365,7 @@ Deno.test("check() finds a connection that went down during a check of more than
   node.offered = () => [later];
   const { allConnections } = node.deps.connector;
   const recent = new RecentConnections(node.deps);
-  const stateOf = async () => (await recent.to(nqn, call())).map(({ state }) => state);
+  const stateOf = async () => (await recent.to(nqn)).map(({ state }) => state);
   assert.deepEqual(await stateOf(), ["live"]);
   node.connections.set(nqn, { state: "connecting" });
   assert.deepEqual(await stateOf(), ["live"]);

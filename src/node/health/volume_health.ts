@@ -3,10 +3,11 @@ import { describeUser, layerName } from "../../volume/model/host/device_user.ts"
 import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import { judgeNodeHealth, type NodeReading, type Shown } from "../../volume/rules/health/node_health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
+import type { Connection, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, StagingState } from "../../volume/model/staging/state.ts";
 import { proveStaged } from "../connections/device.ts";
-import { type DeviceChain, othersBelow, readChain } from "../chain/chain.ts";
+import type { RecentConnections } from "../connections/recent_connections.ts";
+import { chainOf, type DeviceChain, findMapOf, othersBelow, readChain } from "../chain/chain.ts";
 import { assertEncrypts } from "../chain/map.ts";
 import { mountsAt } from "../mount_table.ts";
 import { filesystemStats } from "./stats.ts";
@@ -18,11 +19,18 @@ const limitMs = 15_000;
 /** How long a single path may take to answer before it counts as silent; well below the total. */
 const silenceMs = 5_000;
 
+/** What a look after a volume may do besides. */
+export interface HealthOptions {
+  /** Whether a block is read of a device whose errors the kernel does not show, of xfs. @default {false} */
+  readonly readsDevice?: boolean;
+  /** What the looks after all volumes share; by default each reads for itself. */
+  readonly recent?: RecentConnections;
+}
+
 /**
  * The problems of a volume as this node sees them; none when it is healthy. It reads what the kernel shows and changes
  * nothing.
  *
- * @param readsDevice whether a block is read of a device whose errors the kernel does not show, of xfs
  * @throws {VolumeError} not-found when this node has no record of it; unavailable or deadline when the kernel does not
  *   show its connections or mounts
  */
@@ -30,7 +38,7 @@ export async function nodeVolumeHealth(
   deps: NodeDeps,
   volumeId: string,
   context: CallContext,
-  readsDevice = false,
+  options: HealthOptions = {},
 ): Promise<VolumeHealth> {
   const what = `look after the volume: volume=${volumeId}`;
   return await withDeadline(deps.clock, context, limitMs, what, async (limited) => {
@@ -39,7 +47,7 @@ export async function nodeVolumeHealth(
       const damaged = { status: "INACCESSIBLE", reason: "StateDamaged", message: stagingState } as const;
       return { id: volumeId, problems: [damaged] };
     }
-    const reading = await readAt(deps, stagingState, limited, readsDevice);
+    const reading = await readAt(deps, stagingState, limited, options);
     const problems = judgeNodeHealth(reading);
     if (stagingState.here.staged) {
       deps.events.occurred({ kind: "connections", volumeId, connections: reading.connections });
@@ -61,18 +69,61 @@ async function findStagingState(deps: NodeDeps, volumeId: string): Promise<Stagi
   throw new VolumeError("not-found", `Cannot find the volume on this node: volume=${volumeId}`);
 }
 
+/** A volume's connections and the devices that stand on them. */
+interface Reached {
+  readonly connections: readonly Connection[];
+  readonly chain: DeviceChain;
+}
+
+async function readReached(
+  deps: NodeDeps,
+  { intent: { nqn } }: StagingState,
+  context: CallContext,
+): Promise<Reached> {
+  const [connections, chain] = await Promise.all([
+    deps.connector.connections(nqn, context),
+    readChain(deps, nqn, context),
+  ]);
+  return { connections, chain };
+}
+
+/**
+ * What was read of all volumes within the last second, as long as it shows nothing but the staged device and live paths.
+ * Undefined otherwise: no trouble is reported that may be over.
+ */
+async function recentlyReached(
+  deps: NodeDeps,
+  { intent: { nqn, map, addresses }, here }: StagingState,
+  recent: RecentConnections,
+): Promise<Reached | undefined> {
+  try {
+    const [connections, namespace] = await Promise.all([recent.to(nqn), recent.deviceOf(nqn)]);
+    const isWhole = connections.length >= Math.max(1, new Set(addresses).size) &&
+      connections.every(({ state }) => state === "live");
+    if (!isWhole) return undefined;
+    // To find that there is no map, all devices have to be listed. One that should not be there shows as a user.
+    const chain = chainOf(namespace, map && await findMapOf(deps, nqn));
+    const isStaged = chain.used !== undefined && chain.used.deviceNumber === here.device?.deviceNumber;
+    return isStaged ? { connections, chain } : undefined;
+  } catch (error) {
+    // Something of another volume may be unreadable.
+    if (VolumeError.is(error)) return undefined;
+    throw error;
+  }
+}
+
 async function readAt(
   deps: NodeDeps,
   stagingState: StagingState,
   context: CallContext,
-  readsDevice: boolean,
+  { readsDevice = false, recent }: HealthOptions,
 ): Promise<NodeReading> {
-  const { connector, mounts, paths } = deps;
-  const [connections, chain, table] = await Promise.all([
-    connector.connections(stagingState.intent.nqn, context),
-    readChain(deps, stagingState.intent.nqn, context),
+  const { mounts, paths } = deps;
+  const [reached, table] = await Promise.all([
+    recent && recentlyReached(deps, stagingState, recent),
     mounts.table(),
   ]);
+  const { connections, chain } = reached ?? await readReached(deps, stagingState, context);
   const { namespace, map, used: device } = chain;
   const mountPoint = await paths.mountPoint(stagingState.intent.stagingPath);
   const mount = stagingState.intent.kind === "block" ? undefined : mountsAt(table, mountPoint).at(-1);

@@ -1,6 +1,7 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { block, call, FakeNode, nqn, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 
 async function published(capability?: Capability): Promise<FakeNode> {
@@ -56,6 +57,38 @@ for (const capability of [undefined, block]) {
   });
 }
 
+Deno.test("volumeHealth() of a hundred calls in a second reads connections and devices once, and of trouble anew", async () => {
+  const node = await published();
+  const counted = ["allConnections", "allDevices", "connections", "find"] as const;
+  const { connector } = node.deps;
+  const reads: string[] = [];
+  for (const name of counted) {
+    const own = connector[name] as (...args: unknown[]) => never;
+    Object.assign(connector, { [name]: (...args: unknown[]) => (reads.push(name), own(...args)) });
+  }
+  for (let call = 0; call < 100; call++) assert.deepEqual(await reasons(node), []);
+  assert.deepEqual(reads, ["allConnections", "allDevices"]);
+  await node.clock.advance(1_000);
+  assert.deepEqual(await reasons(node), []);
+  assert.deepEqual(reads.splice(0), [...counted.slice(0, 2), ...counted.slice(0, 2)]);
+
+  node.connections.set(nqn, { state: "connecting" });
+  await node.clock.advance(999);
+  assert.deepEqual(await reasons(node), [], "what was live within the last second");
+  await node.clock.advance(1);
+  assert.deepEqual(await reasons(node), ["ConnectionLost"]);
+  node.connections.delete(nqn);
+  assert.deepEqual(await reasons(node), [], "what was down within the last second");
+  node.device.connected = false;
+  await node.clock.advance(1_000);
+  assert.deepEqual(await reasons(node), ["NotConnected"]);
+
+  node.device.connected = true;
+  await node.clock.advance(1_000);
+  connector.allDevices = () => Promise.reject(new VolumeError("unavailable", "Cannot read another volume's"));
+  assert.deepEqual(await reasons(node), []);
+});
+
 Deno.test("volumeHealth() reports errors after which a file system goes on, and nothing that is not known", async () => {
   const xfs: Capability = { access: "mount", filesystem: "xfs", mode: "single-node-writer" };
   const reads = (node: FakeNode) =>
@@ -67,6 +100,7 @@ Deno.test("volumeHealth() reports errors after which a file system goes on, and 
   assert.deepEqual(await reasons(broken), []);
   broken.device.refusesReads = true;
   broken.connections.set(nqn, { state: "connecting" });
+  await broken.clock.advance(1_000);
   assert.deepEqual(await reasons(broken), ["ConnectionLost"]);
   assert.equal(reads(broken), 2, "a read would wait for a device without a live path");
   const damaged = await published();

@@ -26,6 +26,7 @@ import { NvmeTool } from "./nvme_tool.ts";
 import { missingFabrics, missingTransport, transportAdvice } from "./refused_connect.ts";
 import {
   isGone,
+  readAllDevices,
   readControllers,
   readControllersOf,
   readDevice,
@@ -143,6 +144,11 @@ export class KernelConnector implements Connector {
   async allConnections(): Promise<ReadonlyMap<string, readonly Connection[]>> {
     const own = readControllersOf(this.#options.files, (nqn) => this.#isOwn(nqn));
     return Map.groupBy(own, ({ nqn }) => nqn);
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async allDevices(): Promise<ReadonlyMap<string, FoundDevice>> {
+    return readAllDevices(this.#options.files, (nqn) => this.#isOwn(nqn));
   }
 
   async offered(at: TargetAddress, context: CallContext): Promise<readonly string[]> {

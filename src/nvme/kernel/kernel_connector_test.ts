@@ -52,8 +52,10 @@ for (const multipath of [true, false]) {
       if (!there) deps.add({ nqn: one });
       else if (draw(3) === 0) deps.set(deps.controllers[draw(deps.controllers.length)]!, "connecting");
       else deps.remove(one);
+      const all = await deps.connector.allDevices();
       for (const asked of nqns) {
         const found = await deps.connector.find(asked);
+        assert.deepEqual(all.get(asked), asked.startsWith(`${prefix}:`) ? found : undefined);
         const own = deps.namespaces.find((namespace) => namespace.nqn === asked);
         assert.equal(found?.nqn ?? asked, asked);
         assert.equal(found?.deviceNumber, own && `259:${own.minor}`);
@@ -332,6 +334,40 @@ Deno.test("connected() names this driver's subsystems once, in any state, and no
   assert.deepEqual(await deps.connector.live(), new Set([nqn]));
   const each = [nqn, other].map(async (at) => [at, await deps.connector.connections(at)] as const);
   assert.deepEqual(await deps.connector.allConnections(), new Map(await Promise.all(each)));
+});
+
+/** How often /sys is read for all of so many subsystems. */
+async function readsOf(subsystems: number, read: (deps: Deps) => Promise<unknown>): Promise<number> {
+  const deps = new Deps();
+  for (let at = 0; at < subsystems; at++) {
+    deps.add({ nqn: `${nqn}-${at}` });
+    deps.add({ nqn: `${nqn}-${at}`, address: B });
+  }
+  const { files } = deps;
+  let reads = 0;
+  for (const name of ["readText", "list"] as const) {
+    const own = files[name].bind(files) as (path: string) => never;
+    Object.assign(files, { [name]: (path: string) => (reads++, own(path)) });
+  }
+  await read(deps);
+  return reads;
+}
+
+Deno.test("allDevices() finds the devices that find() finds, and leaves doubtful ones and others out", async () => {
+  const deps = new Deps();
+  for (const each of [ours, { ...ours, address: B }, { nqn: other, state: "connecting" }]) deps.add(each);
+  deps.add({ nqn: "nqn.2024-01.com.example:x" });
+  const each = [nqn, other].map(async (at) => [at, await deps.connector.find(at)] as const);
+  const found = new Map(await Promise.all(each));
+  assert.equal([...found.values()].every((device) => device?.deviceNumber !== undefined), true);
+  assert.deepEqual(await deps.connector.allDevices(), found);
+  deps.files.texts.delete(`/sys/class/nvme/${deps.controllers[2]!.name}/subsysnqn`);
+  assert.deepEqual([...(await deps.connector.allDevices()).keys()], [nqn]);
+});
+
+Deno.test("allDevices() reads as much for each of a hundred subsystems as for each of ten", async () => {
+  const of = (subsystems: number) => readsOf(subsystems, ({ connector }) => connector.allDevices());
+  assert.equal(await of(100) - await of(0), 10 * (await of(10) - await of(0)));
 });
 
 Deno.test("connections() reports every path", async () => {

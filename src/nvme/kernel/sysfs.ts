@@ -71,12 +71,43 @@ export function readDevices(files: KernelFiles, nqn: string): readonly FoundDevi
   });
 }
 
+/**
+ * The devices of all such subsystems by NQN, read like {@linkcode readDevice}, and in two walks, however many there are. One
+ * that changes meanwhile is left out, and so is a subsystem with several devices.
+ */
+export function readAllDevices(
+  files: KernelFiles,
+  isWanted: (nqn: string) => boolean,
+): ReadonlyMap<string, FoundDevice> {
+  const read = [...foldersByNqn(files, isWanted)].flatMap(([nqn, [folder, ...others]]) => {
+    const device = folder === undefined || others.length > 0 ? undefined : readNamespace(files, folder, nqn);
+    return device === undefined ? [] : [{ nqn, folder: folder!, device }];
+  });
+  const still = foldersByNqn(files, isWanted);
+  return new Map(read.flatMap(({ nqn, folder, device }) => {
+    const isStill = still.get(nqn)?.join() === folder &&
+      files.readText(`${folder}/dev`) === device.deviceNumber;
+    return isStill ? [[nqn, device] as const] : [];
+  }));
+}
+
 /** The folders of a subsystem's namespaces. */
 function foldersOf(files: KernelFiles, nqn: string): readonly string[] {
-  const folders = namesAndNqns(files)
-    .filter((controller) => controller.nqn === nqn)
-    .flatMap(({ name }) => namespaceFolders(files, name, nqn));
-  return [...new Set(folders)];
+  return foldersByNqn(files, (each) => each === nqn).get(nqn) ?? [];
+}
+
+/** The folders of the namespaces of all such subsystems, by NQN, each once. */
+function foldersByNqn(
+  files: KernelFiles,
+  isWanted: (nqn: string) => boolean,
+): ReadonlyMap<string, readonly string[]> {
+  const controllers = namesAndNqns(files).filter(({ nqn }) => isWanted(nqn));
+  return new Map(
+    [...Map.groupBy(controllers, ({ nqn }) => nqn)].map(([nqn, paths]) => {
+      const folders = paths.flatMap(({ name }) => namespaceFolders(files, name, nqn));
+      return [nqn, [...new Set(folders)]];
+    }),
+  );
 }
 
 /** Whether nothing of a subsystem is left: no controller, and no namespace that waits for one. */

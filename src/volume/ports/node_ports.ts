@@ -118,6 +118,11 @@ export interface Connector {
    */
   allConnections(context: CallContext): Promise<ReadonlyMap<string, readonly Connection[]>>;
   /**
+   * The devices of the connected subsystems of this driver's prefix, by NQN, each as {@linkcode Connector.find} finds it. One
+   * that is doubtful is left out.
+   */
+  allDevices(context: CallContext): Promise<ReadonlyMap<string, FoundDevice>>;
+  /**
    * NQNs of the subsystems that the target offers to this node right now, read with the identity under which
    * connections are made. Throws `unavailable` unless it answered completely.
    */
