@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { limitSignal } from "../async/deadline.ts";
 import { endsWithin } from "../async/waiting.ts";
 import { Semaphore, type Turn } from "../async/semaphore.ts";
+import { holdingDevice } from "../host/held_device.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes, type RunOptions } from "../host/processes.ts";
 import type { ToolResult } from "../host/spawn.ts";
@@ -28,10 +28,6 @@ const changeMs = 20_000;
 const derivingMs = 120_000;
 /** All steps of one volume: seconds each, and of one that takes longer the device does not answer. */
 const turnMs = 2 * derivingMs;
-/** An open that takes longer waits for a device that does not answer. */
-const openMs = 10_000;
-/** The close of a device that does not answer goes on in the background. */
-const closeMs = 2_000;
 
 /** After a refused passphrase, and at most: each try costs a node as much as a guess costs a thief. */
 const [firstPauseMs, longestPauseMs] = [10_000, 300_000];
@@ -354,33 +350,14 @@ export class Cryptsetup implements Encryption {
     }
   }
 
-  /**
-   * Keeps a device open during its use, and names it by this process's descriptor. cryptsetup opens a device several
-   * times: after this process was killed, its name could be another volume's, the descriptor is gone.
-   */
+  /** Keeps a device open during its use, see {@linkcode holdingDevice}. */
   async #holding<T>(
-    device: ProvenDevice,
+    device: DeviceNode,
     context: CallContext,
     use: (held: HeldPath) => Promise<T>,
   ): Promise<T> {
-    const held = await this.#hold(device, context);
-    try {
-      return await use({ path: held.path, device: device.path });
-    } finally {
-      await endsWithin(this.#clock, closeMs, held.release());
-    }
-  }
-
-  async #hold(
-    device: DeviceNode,
-    context: CallContext,
-  ): Promise<{ readonly path: string; release(): Promise<void> }> {
-    using limited = limitSignal(this.#clock, context.signal, openMs);
-    const held = await this.#files.hold(device.path, limited.signal);
-    if (!context.signal.aborted && held?.deviceNumber === device.deviceNumber) return held;
-    if (held !== undefined) await endsWithin(this.#clock, closeMs, held.release());
-    context.signal.throwIfAborted();
-    throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
+    const work = (path: string) => use({ path, device: device.path });
+    return await holdingDevice({ files: this.#files, clock: this.#clock }, device, context, work);
   }
 
   #run(

@@ -177,7 +177,7 @@ Deno.test("a failure of cryptsetup is unavailable, and shows no passphrase", asy
 Deno.test("nothing is run on a path that leads to another device by now", async () => {
   const { files, processes, encryption } = fake();
   files.nodes.set(device.path, { kind: "block", deviceNumber: "7:9" });
-  await rejectsWith(encryption.format(device, "passphrase", {}, call()), "unavailable");
+  await rejectsWith(encryption.format(device, "passphrase", {}, call()), "identity-mismatch");
   files.nodes.delete(device.path);
   await rejectsWith(encryption.format(device, "passphrase", {}, call()), "unavailable");
   assert.deepEqual([processes.runs.length, files.held.size], [0, 0]);

@@ -1,7 +1,8 @@
 import { limitSignal } from "../async/deadline.ts";
-import { endsWithin } from "../async/waiting.ts";
+import { type DeviceOpening, holdDevice, holdingDevice } from "../host/held_device.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
+import type { ToolResult } from "../host/spawn.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { DeviceUser } from "../volume/model/host/device_user.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
@@ -13,7 +14,6 @@ import { HostProcesses } from "./host_processes.ts";
 
 /** An open that takes longer waits for something that blocks the device. */
 const openMs = 10_000;
-const closeMs = 2_000;
 /** A read that takes longer waits for a device that is away. */
 const readMs = 2_000;
 /**
@@ -28,23 +28,20 @@ export class SystemBlockDevices implements BlockDevices {
   readonly #processes: Processes;
   readonly #files: KernelFiles;
   readonly #clock: Clock;
+  readonly #opening: DeviceOpening;
   readonly #hostProcesses: HostProcesses;
 
   constructor(processes: Processes, files: KernelFiles, clock: Clock, procPath?: string) {
     this.#processes = processes;
     this.#files = files;
     this.#clock = clock;
+    this.#opening = { files, clock };
     this.#hostProcesses = new HostProcesses(files, clock, procPath);
   }
 
   async setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void> {
     if (this.#isReadOnly(device) === readOnly) return;
-    const result = await this.#processes.run("blockdev", {
-      args: [readOnly ? "--setro" : "--setrw", device.path],
-      signal: context.signal,
-      subject: device.path,
-      timeoutMs: 10_000,
-    });
+    const result = await this.#blockdev(readOnly ? "--setro" : "--setrw", device, context);
     const isReadOnly = this.#isReadOnly(device) ?? readOnly;
     if (result.code === 0 && isReadOnly === readOnly) return;
     throw new VolumeError(
@@ -54,11 +51,13 @@ export class SystemBlockDevices implements BlockDevices {
     );
   }
 
-  async forgetReads({ path }: ProvenDevice, context: CallContext): Promise<void> {
-    const options = { args: ["--flushbufs", path], signal: context.signal, subject: path, timeoutMs: 10_000 };
-    const result = await this.#processes.run("blockdev", options);
+  async forgetReads(device: ProvenDevice, context: CallContext): Promise<void> {
+    const result = await this.#blockdev("--flushbufs", device, context);
     if (result.code === 0) return;
-    throw new VolumeError("unavailable", `Cannot read the device anew: device=${path}: ${complaint(result)}`);
+    throw new VolumeError(
+      "unavailable",
+      `Cannot read the device anew: device=${device.path}: ${complaint(result)}`,
+    );
   }
 
   // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
@@ -144,21 +143,13 @@ export class SystemBlockDevices implements BlockDevices {
   }
 
   async hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>> {
-    using limited = limitSignal(this.#clock, context.signal, openMs);
-    const held = await this.#files.hold(device.path, limited.signal);
-    // The close of a dead device goes on in the background.
-    const release = async () => void (held && await endsWithin(this.#clock, closeMs, held.release()));
-    if (!context.signal.aborted && held?.deviceNumber === device.deviceNumber) return release;
-    // Nobody else ever would: the caller gets an error.
-    await release();
-    context.signal.throwIfAborted();
-    if (held === undefined) {
-      throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
-    }
-    throw new VolumeError(
-      "identity-mismatch",
-      `Cannot use the device because its path leads to another device: device=${device.path} ` +
-        `expected number=${device.deviceNumber} found number=${held.deviceNumber}`,
-    );
+    return (await holdDevice(this.#opening, device, context)).release;
+  }
+
+  /** Runs blockdev on exactly this device. */
+  async #blockdev(flag: string, device: DeviceNode, context: CallContext): Promise<ToolResult> {
+    const options = { signal: context.signal, subject: device.path, timeoutMs: 10_000 };
+    const run = (path: string) => this.#processes.run("blockdev", { args: [flag, path], ...options });
+    return await holdingDevice(this.#opening, device, context, run);
   }
 }

@@ -241,6 +241,7 @@ const readOnlyTable: readonly [
 for (const [name, flags, readOnly, code, outcome] of readOnlyTable) {
   Deno.test(`setReadOnly() of ${name}: ${outcome}`, async () => {
     const { files, clock } = deps();
+    files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
     const path = "/sys/dev/block/7:3/ro";
     if (flags[0] !== undefined) files.texts.set(path, flags[0]);
     const processes = new FakeProcesses();
@@ -252,9 +253,22 @@ for (const [name, flags, readOnly, code, outcome] of readOnlyTable) {
     const attempt = devices.setReadOnly(provenDevice(device), readOnly, context);
     if (outcome === "unavailable") await assert.rejects(attempt, refusal("unavailable"));
     else await attempt;
-    assert.deepEqual(processes.lines, outcome === "left" ? [] : ["blockdev --setro /dev/loop3"]);
+    assert.deepEqual(processes.lines, outcome === "left" ? [] : ["blockdev --setro /proc/1/fd//dev/loop3"]);
   });
 }
+
+Deno.test("forgetReads() is of the device that is kept open meanwhile, and of no other one", async () => {
+  const { files, clock } = deps();
+  files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
+  const processes = new FakeProcesses();
+  processes.script = () => files.held.has(device.path) ? 0 : 1;
+  const devices = new SystemBlockDevices(processes, files, clock);
+  await devices.forgetReads(provenDevice(device), context);
+  assert.deepEqual(processes.lines, ["blockdev --flushbufs /proc/1/fd//dev/loop3"]);
+  files.nodes.set(device.path, { kind: "block", deviceNumber: "7:9" });
+  await assert.rejects(devices.forgetReads(provenDevice(device), context), refusal("identity-mismatch"));
+  assert.deepEqual([processes.runs.length, files.held.size], [1, 0]);
+});
 
 Deno.test("hold() keeps a device open until it is released, and no other one", async () => {
   const { files, devices } = deps();

@@ -1,4 +1,5 @@
 import { limitSignal } from "../async/deadline.ts";
+import { type DeviceOpening, holdingDevice } from "../host/held_device.ts";
 import type { DevicePart, KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -10,9 +11,9 @@ const endBytes = 1024 * 1024;
 
 const readTimeoutMs = 30_000;
 
-/** Reads a device. */
+/** Reads a device, and keeps it open. */
 export interface DeviceReading {
-  readonly files: Pick<KernelFiles, "readDirect">;
+  readonly files: Pick<KernelFiles, "hold" | "readDirect">;
   readonly clock: Clock;
 }
 
@@ -91,13 +92,23 @@ export async function readParts(
 export async function zeroEnds(
   device: ProvenDevice,
   processes: Processes,
+  opening: DeviceOpening,
+  context: CallContext,
+): Promise<void> {
+  await holdingDevice(opening, device, context, (path) => zeroEndsAt(path, device, processes, context));
+}
+
+async function zeroEndsAt(
+  path: string,
+  device: ProvenDevice,
+  processes: Processes,
   context: CallContext,
 ): Promise<void> {
   for (const offset of endOffsets(device)) {
     const result = await processes.run("dd", {
       args: [
         "if=/dev/zero",
-        `of=${device.path}`,
+        `of=${path}`,
         `bs=${endBytes}`,
         "count=1",
         `seek=${offset}`,

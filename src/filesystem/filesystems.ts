@@ -1,5 +1,7 @@
 import { repairAdvice } from "./repair_advice.ts";
+import { holdingDevice } from "../host/held_device.ts";
 import { complaint, type Processes } from "../host/processes.ts";
+import type { ToolResult } from "../host/spawn.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
@@ -87,7 +89,7 @@ export class SystemFilesystems implements Filesystems {
   }
 
   async eraseEnds(device: ProvenDevice, context: CallContext): Promise<void> {
-    await zeroEnds(device, this.#processes, context);
+    await zeroEnds(device, this.#processes, this.#reading, context);
   }
 
   async format(
@@ -96,21 +98,15 @@ export class SystemFilesystems implements Filesystems {
     options: FormatOptions,
     context: CallContext,
   ): Promise<void> {
-    const args = filesystem === "ext4"
-      ? mkfsExt4Arguments(device.path, options)
-      : mkfsXfsArguments(device.path, options, await this.#xfsVersion(context));
-    await this.#finish(`mkfs.${filesystem}`, args, device, context);
+    const version = filesystem === "xfs" ? await this.#xfsVersion(context) : "";
+    const argumentsFor = (path: string) =>
+      filesystem === "ext4" ? mkfsExt4Arguments(path, options) : mkfsXfsArguments(path, options, version);
+    await this.#finish(`mkfs.${filesystem}`, argumentsFor, device, context);
   }
 
   async check(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<void> {
     if (filesystem === "xfs") return; // Mounting replays the log; a repair is a person's decision.
-    const options = {
-      args: ["-p", device.path],
-      signal: context.signal,
-      subject: device.path,
-      mustFinish: true,
-    };
-    const result = await this.#processes.run("e2fsck", options);
+    const result = await this.#run("e2fsck", (path) => ["-p", path], device, context);
     if (result.code === 0 || result.code === 1) return;
     if (result.code === 8 && / is (?:in use|mounted)\.$/m.test(result.stdout + result.stderr)) {
       throw new VolumeError(
@@ -140,14 +136,10 @@ export class SystemFilesystems implements Filesystems {
   ): Promise<void> {
     // The tools would report the same. But most stages find nothing to grow, and each tool takes time.
     if (await this.#fills(device, filesystem, context)) return;
-    if (filesystem === "xfs") return await this.#finish("xfs_growfs", ["-d", mountPoint], device, context);
-    const options = {
-      args: [device.path],
-      signal: context.signal,
-      subject: device.path,
-      mustFinish: true,
-    };
-    const result = await this.#processes.run("resize2fs", options);
+    if (filesystem === "xfs") {
+      return await this.#finish("xfs_growfs", () => ["-d", mountPoint], device, context);
+    }
+    const result = await this.#run("resize2fs", (path) => [path], device, context);
     if (result.code === 0) return;
     // The kernel gives both reasons one error (`ext4_resize_begin` in fs/ext4/resize.c).
     const denied = /Permission denied to resize/.test(result.stderr);
@@ -204,14 +196,24 @@ export class SystemFilesystems implements Filesystems {
   }
 
   /** Runs a tool that writes to the device to its end, even when the call ends first. */
+  async #run(
+    tool: ToolName,
+    argumentsFor: (path: string) => readonly string[],
+    device: ProvenDevice,
+    context: CallContext,
+  ): Promise<ToolResult> {
+    const options = { signal: context.signal, subject: device.path, mustFinish: true };
+    const run = (path: string) => this.#processes.run(tool, { args: argumentsFor(path), ...options });
+    return await holdingDevice(this.#reading, device, context, run);
+  }
+
   async #finish(
     tool: ToolName,
-    args: readonly string[],
+    argumentsFor: (path: string) => readonly string[],
     device: ProvenDevice,
     context: CallContext,
   ): Promise<void> {
-    const options = { args, signal: context.signal, subject: device.path, mustFinish: true };
-    const result = await this.#processes.run(tool, options);
+    const result = await this.#run(tool, argumentsFor, device, context);
     if (result.code === 0) return;
     throw new VolumeError(
       "unavailable",

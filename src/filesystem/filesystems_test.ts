@@ -17,6 +17,7 @@ function deps(script: (run: RecordedRun) => Scripted | undefined) {
   const processes = new FakeProcesses();
   processes.script = script;
   const files = new FakeKernelFiles();
+  files.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
   const clock = new FakeClock();
   return { processes, files, clock, filesystems: new SystemFilesystems(processes, { files, clock }) };
 }
@@ -237,6 +238,28 @@ Deno.test("format() throws unavailable when mkfs fails", async () => {
   );
 });
 
+Deno.test("tools that write get a descriptor of this process, which keeps the device open, and no other device", async () => {
+  const { processes, files, filesystems } = deps(({ line }) => {
+    assert.deepEqual([...files.held], line.endsWith("-V") ? [] : [device.path]);
+    return { stdout: "version 6.1.0" };
+  });
+  const writes = [
+    () => filesystems.format(device, "ext4", { extra: [], lazy: true }, context),
+    () => filesystems.format(device, "xfs", { extra: [], lazy: true }, context),
+    () => filesystems.eraseEnds(device, context),
+    () => filesystems.check(device, "ext4", context),
+    () => filesystems.grow(device, "ext4", "/staging", context),
+  ];
+  for (const write of writes) await write();
+  const named = processes.runs.filter(({ line }) => line.includes("/proc/1/fd/")).map(({ tool }) => tool);
+  assert.deepEqual(named, ["mkfs.ext4", "mkfs.xfs", "dd", "dd", "e2fsck", "resize2fs"]);
+  assert.equal(files.held.size, 0);
+  const runs = processes.runs.length;
+  files.nodes.set(device.path, { kind: "block", deviceNumber: "7:9" });
+  for (const write of writes) await assert.rejects(write(), refusal("identity-mismatch", /another device/));
+  assert.deepEqual([processes.runs.length, files.held.size], [runs, 0]);
+});
+
 Deno.test("eraseEnds() writes zeros to both ends of an existing device only", async () => {
   const { processes, filesystems } = deps(() => 0);
   await filesystems.eraseEnds(device, context);
@@ -265,10 +288,10 @@ Deno.test("parseStats() throws unavailable for an incomplete answer", () => {
 for (
   const [name, contents, lines] of [
     ["runs no tool where the file system fills the device", () => filled(0n), []],
-    ["runs resize2fs where the device is larger", () => filled(1n), ["resize2fs /dev/loop3"]],
+    ["runs resize2fs where the device is larger", () => filled(1n), ["resize2fs /proc/1/fd//dev/loop3"]],
     ["runs resize2fs where the superblock cannot be read", () => {
       throw new VolumeError("unavailable", "injected");
-    }, ["resize2fs /dev/loop3"]],
+    }, ["resize2fs /proc/1/fd//dev/loop3"]],
   ] as const
 ) {
   Deno.test(`grow() ${name}`, async () => {

@@ -86,6 +86,8 @@ export class SystemMounts implements Mounts {
       ...alwaysOptions[filesystem],
       ...options.flags,
     ];
+    // The name: mount(8) would turn the path of a descriptor into it. If this process is killed and another device gets the name
+    // before the mount, no call ends well, and the next one refuses what is mounted there.
     await this.#mount(
       ["-t", filesystem, "-o", mountOptions.join(","), "--", device.path, target],
       device.path,

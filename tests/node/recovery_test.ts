@@ -318,13 +318,15 @@ nodeTest(
   "a cancelled stage lets mkfs finish, undoes the rest, and the retry does not format again",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
-    const { format } = node.deps.filesystems;
+    const start = node.processes.run;
     const controller = new AbortController();
     let formats = 0;
-    node.deps.filesystems.format = (...args) => {
-      formats++;
-      const running = format.apply(node.deps.filesystems, args);
-      controller.abort(new VolumeError("cancelled", "The caller cancelled the call"));
+    node.processes.run = (tool, options) => {
+      const running = start.call(node.processes, tool, options);
+      if (tool === "mkfs.ext4") {
+        formats++;
+        controller.abort(new VolumeError("cancelled", "The caller cancelled the call"));
+      }
       return running;
     };
     const request = node.stageRequest(volume);
