@@ -11,6 +11,7 @@ import { ForgottenVolumes } from "./connections/forgotten_volumes.ts";
 import { RecentConnections } from "./connections/recent_connections.ts";
 import { Fencing } from "./fencing/fencing.ts";
 import { type PublishRequest, publishVolume } from "./publish/publish.ts";
+import { settledPublish, settledStage } from "./stage/settled.ts";
 import { stageVolume } from "./stage/stage.ts";
 import type { StageRequest } from "./stage/wish.ts";
 import { StorageHealth } from "./health/storage_health.ts";
@@ -74,6 +75,20 @@ export class NodeService {
     const { clock, connector } = this.#deps;
     const limit = { name: "obstacle", timeoutMs: obstacleMs, signal: new AbortController().signal };
     return await runLimited(clock, limit, (context) => connector.obstacle(context)).catch(messageOf);
+  }
+
+  /** Parses a part of a request to stage: what is wrong with it is as final as a failure of the stage itself. */
+  async parseForStage<T>(
+    at: Pick<StageRequest, "volumeId" | "stagingPath">,
+    context: CallContext,
+    parse: () => T,
+  ): Promise<T> {
+    return await settledStage(this.#deps, at, context, parse);
+  }
+
+  /** Like {@linkcode NodeService.parseForStage}, for a request to publish. */
+  async parseForPublish<T>(targetPath: string, context: CallContext, parse: () => T): Promise<T> {
+    return await settledPublish(this.#deps, targetPath, context, parse);
   }
 
   /** See {@linkcode stageVolume}. */

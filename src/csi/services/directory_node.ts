@@ -34,7 +34,8 @@ export function directoryNodeMethods(service: DirectoryNode): MethodsOf<NodeRpcs
 const handlePublish: Handler<"NodePublishVolume"> = async (service, request, context) => {
   const volumeId = requiredDirectoryHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
-  const mode = requiredMode(request.volumeCapability);
+  const parse = () => requiredMode(request.volumeCapability);
+  const mode = await service.parseForPublish(targetPath, context, parse);
   const mountFlags = mountFlagsOf(request.volumeCapability);
   const { volumeContext, readonly: readOnly } = request;
   await service.publish({ volumeId, targetPath, mode, mountFlags, readOnly, volumeContext }, context);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { contextOf, FakeNfsNode, targetOf } from "../../../tests/fakes/nfs.ts";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal, unsettled } from "../../../tests/fakes/refusal.ts";
 import type { VolumeCapability } from "../generated/csi.ts";
 import { lockKeys } from "../server/call.ts";
 import { directoryNodeMethods } from "./directory_node.ts";
@@ -53,6 +53,15 @@ Deno.test("the Node service takes a directory through its whole life", async () 
   await invoke("NodeUnpublishVolume");
   assert.deepEqual(node.table, []);
   assert.deepEqual(await invoke("NodeGetStorageHealth"), { backendHealth: [] });
+});
+
+Deno.test("NodePublishVolume refuses a wrong capability for good only while nothing is mounted at the target", async () => {
+  const { invoke } = scene();
+  const wrong = { volumeCapability: capability("MULTI_NODE_MULTI_WRITER", "block") };
+  await assert.rejects(invoke("NodePublishVolume", wrong), refusal("invalid"));
+  await invoke("NodePublishVolume");
+  await assert.rejects(invoke("NodePublishVolume", wrong), unsettled("invalid"));
+  await invoke("NodeUnpublishVolume");
 });
 
 Deno.test("NodeUnpublishVolume of an id that no volume has is done where nothing is mounted, and refused elsewhere", async () => {

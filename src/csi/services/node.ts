@@ -68,7 +68,11 @@ export async function info(
 const handleStage: Handler<"NodeStageVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
-  const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
+  const capability = await service.parseForStage(
+    { volumeId, stagingPath },
+    context,
+    () => requiredCapability(request.volumeCapability, fsTypeOf(request)),
+  );
   const { publishContext, volumeContext, secrets } = request;
   const mountFlags = mountFlagsOf(request.volumeCapability);
   await service.stage(
@@ -88,8 +92,11 @@ const handleUnstage: Handler<"NodeUnstageVolume"> = async (service, request, con
 const handlePublish: Handler<"NodePublishVolume"> = async (service, request, context) => {
   const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
-  const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
-  const stagingPath = stagingPathOf(request);
+  const parse = () => ({
+    capability: requiredCapability(request.volumeCapability, fsTypeOf(request)),
+    stagingPath: stagingPathOf(request),
+  });
+  const { capability, stagingPath } = await service.parseForPublish(targetPath, context, parse);
   const { publishContext, readonly: readOnly } = request;
   const mountFlags = mountFlagsOf(request.volumeCapability);
   await service.publish(

@@ -10,7 +10,7 @@ import {
   targetPath,
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
-import { refusal } from "../../../tests/fakes/refusal.ts";
+import { refusal, unsettled } from "../../../tests/fakes/refusal.ts";
 import { NodeService } from "../../node/node_service.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { VolumeCapability } from "../generated/csi.ts";
@@ -72,6 +72,28 @@ Deno.test("the Node methods take a file system volume through its whole life on 
     assert.deepEqual(await invoke(node, name), {});
   }
   assert.deepEqual([node.table, node.stagingState], [[], undefined]);
+});
+
+Deno.test("a wrong capability is final only while nothing that a kubelet would have to take down is on the node", async () => {
+  const wrong = { volumeCapability: capability("mount", "MULTI_NODE_MULTI_WRITER") };
+  const node = new FakeNode();
+  await assert.rejects(invoke(node, "NodeStageVolume", wrong), refusal("invalid", /two nodes would write/));
+  await assert.rejects(invoke(node, "NodePublishVolume", wrong), refusal("invalid", /two nodes would write/));
+  await invoke(node, "NodeStageVolume");
+  await assert.rejects(invoke(node, "NodeStageVolume", wrong), unsettled("invalid", /two nodes would write/));
+  await assert.rejects(invoke(node, "NodePublishVolume", wrong), refusal("invalid"));
+  await invoke(node, "NodePublishVolume");
+  await assert.rejects(
+    invoke(node, "NodePublishVolume", wrong),
+    unsettled("invalid", /two nodes would write/),
+  );
+  await assert.rejects(
+    invoke(node, "NodePublishVolume", { stagingTargetPath: "" }),
+    unsettled("precondition", /no staging/),
+  );
+  await invoke(node, "NodeUnpublishVolume");
+  await invoke(node, "NodeUnstageVolume");
+  await assert.rejects(invoke(node, "NodeStageVolume", { volumeCapability: null }), refusal("invalid"));
 });
 
 for (const name of ["NodeUnpublishVolume", "NodeUnstageVolume"] as const) {

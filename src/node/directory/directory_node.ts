@@ -9,7 +9,7 @@ import type { StorageProblem } from "../../volume/rules/health/storage_health.ts
 import type { NodeInfo } from "../node_service.ts";
 import type { DirectoryNodeDeps } from "./deps.ts";
 import { directoryHealth, type HealthRequest, shareProblems } from "./health.ts";
-import { publishDirectory, type PublishDirectoryRequest } from "./publish.ts";
+import { publishDirectory, type PublishDirectoryRequest, settledAt } from "./publish.ts";
 import { PublishedDirectories } from "./published.ts";
 import { SharedMounts } from "./shared_mounts.ts";
 import { directoryStats } from "./stats.ts";
@@ -60,6 +60,11 @@ export class DirectoryNode {
     const limit = { name: "obstacle", timeoutMs: obstacleMs, signal: new AbortController().signal };
     return await runLimited(this.#deps.clock, limit, (context) => this.#deps.nfs.obstacle(context))
       .catch(messageOf);
+  }
+
+  /** Parses a part of a request to publish: what is wrong with it is as final as a failure of the publish itself. */
+  async parseForPublish<T>(targetPath: string, context: CallContext, parse: () => T): Promise<T> {
+    return await settledAt(this.#deps, targetPath, context, parse);
   }
 
   /** See {@linkcode publishDirectory}. */

@@ -50,9 +50,19 @@ export async function publishDirectory(
   request: PublishDirectoryRequest,
   context: CallContext,
 ): Promise<void> {
+  await settledAt(deps, request.targetPath, context, () => publish(deps, shares, request, context));
+}
+
+/** Runs a publish, or the parsing of its request: a failure is final while nothing is mounted at its target. */
+export async function settledAt<T>(
+  deps: DirectoryNodeDeps,
+  targetPath: string,
+  context: CallContext,
+  work: () => T | Promise<T>,
+): Promise<T> {
   const isClear = async () =>
-    mountsAt(await deps.nfs.table(), await deps.paths.mountPoint(request.targetPath)).length === 0;
-  await settled(deps.clock, context, isClear, () => publish(deps, shares, request, context));
+    mountsAt(await deps.nfs.table(), await deps.paths.mountPoint(targetPath)).length === 0;
+  return await settled(deps.clock, context, isClear, work);
 }
 
 async function publish(

@@ -6,14 +6,14 @@ import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts"
 import { type PublishedTarget, type StagingState, withContent } from "../../volume/model/staging/state.ts";
 import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import { withoutPublished, withPublished } from "../../volume/model/staging/here.ts";
-import { isAnyMounted, isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
+import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { thawForPods } from "../connections/last_unmount.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
 import { readChain } from "../chain/chain.ts";
 import { epochText } from "../../volume/model/parse_context.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
-import { settled } from "../stage/settled.ts";
+import { settledPublish } from "../stage/settled.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";
 import type { NodeDeps } from "../deps.ts";
 
@@ -40,8 +40,7 @@ export async function publishVolume(
   request: PublishRequest,
   context: CallContext,
 ): Promise<void> {
-  const isClear = async () => !await isAnyMounted(deps, [request.targetPath]);
-  await settled(deps.clock, context, isClear, () => publish(deps, request, context));
+  await settledPublish(deps, request.targetPath, context, () => publish(deps, request, context));
 }
 
 async function publish(deps: NodeDeps, request: PublishRequest, context: CallContext): Promise<void> {

@@ -4,6 +4,7 @@ import { placesOf } from "../../volume/model/staging/here.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { connectedNqns, mountPoints, whatIsLeft } from "../connections/observe.ts";
 import type { NodeDeps } from "../deps.ts";
+import { isAnyMounted } from "../mount_table.ts";
 
 /** How long the look at what is left may take, in milliseconds. */
 const lookMs = 10_000;
@@ -15,14 +16,14 @@ const lookMs = 10_000;
  *
  * @param isClear whether nothing is left; in doubt, something is
  */
-export async function settled(
+export async function settled<T>(
   clock: Clock,
   context: CallContext,
   isClear: (context: CallContext) => Promise<boolean>,
-  work: () => Promise<void>,
-): Promise<void> {
+  work: () => T | Promise<T>,
+): Promise<T> {
   try {
-    await work();
+    return await work();
   } catch (error) {
     if (isRetried(error) || await holds(clock, context, isClear)) throw error;
     if (VolumeError.is(error)) throw new VolumeError("unavailable", error.message, { cause: error });
@@ -52,8 +53,28 @@ async function holds(
   }
 }
 
+/** Runs a stage, or the parsing of its request: a failure is final while nothing of the volume is left on this node. */
+export async function settledStage<T>(
+  deps: NodeDeps,
+  at: { readonly volumeId: string; readonly stagingPath: string },
+  context: CallContext,
+  work: () => T | Promise<T>,
+): Promise<T> {
+  return await settled(deps.clock, context, (looking) => isNothingLeft(deps, at, looking), work);
+}
+
+/** Runs a publish, or the parsing of its request: a failure is final while nothing is mounted at its target. */
+export async function settledPublish<T>(
+  deps: NodeDeps,
+  targetPath: string,
+  context: CallContext,
+  work: () => T | Promise<T>,
+): Promise<T> {
+  return await settled(deps.clock, context, async () => !await isAnyMounted(deps, [targetPath]), work);
+}
+
 /** Whether nothing of the volume is on this node: no connection, no map, and no mount at any of its paths. */
-export async function isNothingLeft(
+async function isNothingLeft(
   deps: NodeDeps,
   { volumeId, stagingPath }: { readonly volumeId: string; readonly stagingPath: string },
   context: CallContext,

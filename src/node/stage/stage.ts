@@ -8,7 +8,7 @@ import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
 import { dropOlder, endLeft } from "./earlier_stage.ts";
 import { raise } from "./raise.ts";
-import { isNothingLeft, settled } from "./settled.ts";
+import { settledStage } from "./settled.ts";
 import { withUndo } from "./undo.ts";
 import { assertLayered, chooseLayer, parseWish, type StageRequest } from "./wish.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -27,8 +27,7 @@ export async function stageVolume(
   request: StageRequest,
   context: CallContext,
 ): Promise<void> {
-  const isClear = (looking: CallContext) => isNothingLeft(deps, request, looking);
-  await settled(deps.clock, context, isClear, () => stage(deps, fencing, request, context));
+  await settledStage(deps, request, context, () => stage(deps, fencing, request, context));
 }
 
 async function stage(
