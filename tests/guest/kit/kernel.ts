@@ -101,8 +101,8 @@ async function collect(folder: string, lib: string, version: string, paths: read
 export type KernelName = "stable" | "backports";
 
 /** The kernel of guests whose suite names none. @throws {Error} when GUEST_KERNEL names no kernel */
-export function usualKernel(): KernelName {
-  const name = Deno.env.get("GUEST_KERNEL") ?? "stable";
+export function usualKernel(otherwise: KernelName = "stable"): KernelName {
+  const name = Deno.env.get("GUEST_KERNEL") ?? otherwise;
   if (name === "stable" || name === "backports") return name;
   throw new Error(`Cannot choose a kernel because GUEST_KERNEL is neither stable nor backports: ${name}`);
 }

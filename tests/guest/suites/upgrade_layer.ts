@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type Driver, driverPorts, type Router, startDriver, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
+import { usualKernel } from "../kit/kernel.ts";
 import type { Suite } from "../kit/suite.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import { isLong } from "../../support/long.ts";
@@ -38,7 +39,8 @@ export const suite: Suite = {
     const random = new SeededRandom(bench.seed());
     const guest = await bench.guest({
       ports: driverPorts,
-      kernel: "backports",
+      // It gives a connection up at the first refusal, so that each reboot is one for the device layer.
+      kernel: usualKernel("backports"),
       memoryMiB: 2048,
       disks: [{ name: "pool", sizeBytes: 4 * 2 ** 30 }],
     });
