@@ -302,6 +302,16 @@ for (
   });
 }
 
+Deno.test("grow() names both causes of a refusal for which the kernel has one error", async () => {
+  const stderr = "resize2fs: Permission denied to resize filesystem";
+  const { filesystems, files } = deps(() => ({ code: 1, stderr }));
+  files.contents = () => filled(1n);
+  await assert.rejects(
+    filesystems.grow(device, "ext4", "/staging", context),
+    refusal("precondition", /errors that a check has to repair.*or this process lacks CAP_SYS_RESOURCE/),
+  );
+});
+
 /** The start of an ext4 with blocks of 1 KiB that leaves so many of them on the device unused. */
 function filled(left: bigint): Uint8Array {
   const start = new Uint8Array(4096);

@@ -6,6 +6,7 @@ import type { FilesystemType } from "../volume/model/capabilities.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
 import type { StagingState } from "../volume/model/staging/state.ts";
+import { growthProblems } from "../volume/rules/health/node_health.ts";
 import { awaitDevice, proveNamespace } from "./connections/device.ts";
 import { growMap } from "./chain/map.ts";
 import { mountsAt } from "./mount_table.ts";
@@ -60,6 +61,11 @@ export async function expandVolume(
     if (stagingState.here.notGrown !== undefined) {
       const { notGrown: _before, ...here } = stagingState.here;
       await deps.stagingStore.write({ ...stagingState, intent, here });
+      deps.events.occurred({
+        kind: "health",
+        volumeId: stagingState.volumeId,
+        problems: growthProblems(here),
+      });
     }
   }
   return device.sizeBytes;

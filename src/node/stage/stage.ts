@@ -2,6 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { contentFor } from "../../volume/model/staging/content.ts";
 import { type Intent, newState, type StagingState, withHere } from "../../volume/model/staging/state.ts";
+import { growthProblems } from "../../volume/rules/health/node_health.ts";
 import { mountPointOf, mountsAt } from "../mount_table.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
@@ -56,6 +57,9 @@ async function stage(
     // Its router offers this epoch, so every other one is over.
     await deps.stagingStore.known.forget(volumeId, { but: publish.epoch });
     await deps.stagingStore.write(withHere(ready, { staged: true }));
+    if (ready.here.notGrown !== known?.here.notGrown) {
+      deps.events.occurred({ kind: "health", volumeId, problems: growthProblems(ready.here) });
+    }
     await release();
     if (lacksPath) deps.pathWatch?.lacking();
   });

@@ -161,6 +161,7 @@ Deno.test("a volume whose file system cannot be grown stays with its pod at the 
   node.deps.filesystems.grow = () => Promise.reject(refused);
   for (let stages = 0; stages < 2; stages++) {
     await node.stage();
+    assert.deepEqual(node.events.health.get(volumeId), ["NotGrown"], "an event, before anybody asks");
     await node.publish();
     const { problems } = await node.service.volumeHealth(volumeId, call());
     assert.deepEqual(problems.map(({ status, reason }) => [status, reason]), [["DEGRADED", "NotGrown"]]);
@@ -171,6 +172,7 @@ Deno.test("a volume whose file system cannot be grown stays with its pod at the 
   node.deps.filesystems.grow = grow;
   await node.stage();
   assert.equal(node.stagingState?.notGrown, undefined);
+  assert.deepEqual(node.events.health.get(volumeId), []);
 });
 
 Deno.test("NodeExpandVolume of what its stage could not grow is refused for good, so that a pod starts at the old size", async () => {
@@ -191,6 +193,7 @@ Deno.test("NodeExpandVolume of what its stage could not grow is refused for good
     node.deps.filesystems.grow = grow;
     await node.service.expand(request, call());
     assert.equal(node.stagingState?.notGrown, undefined);
+    assert.deepEqual(node.events.health.get(volumeId), []);
   }
 });
 

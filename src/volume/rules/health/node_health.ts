@@ -169,7 +169,8 @@ function errorProblems(
   ];
 }
 
-function growthProblems({ notGrown }: Here): HealthProblem[] {
+/** What the stage has found of the size of the file system. */
+export function growthProblems({ notGrown }: Here): HealthProblem[] {
   if (notGrown === undefined) return [];
   const message = `the file system is smaller than its volume, because it could not be grown: ${notGrown}`;
   return [problem("DEGRADED", "NotGrown", message)];
