@@ -1,7 +1,7 @@
 // A router may print the row of one disk in a form that the driver cannot read. That volume is then unknown, and in use;
 // all others are as before.
 import assert from "node:assert/strict";
-import { FakeClusterView } from "../../tests/fakes/cluster_view.ts";
+import { aClusterVolume, FakeClusterView } from "../../tests/fakes/cluster_view.ts";
 import {
   aCreate,
   aPublish,
@@ -11,15 +11,19 @@ import {
   testController,
   testParameters,
 } from "../../tests/fakes/controller_deps.ts";
-import { testBase } from "../../tests/fakes/records.ts";
+import { aSnapshotId, testBase } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import { volumeIdFor } from "../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../volume/model/inventory.ts";
-import { auditRouter } from "./audit/audit.ts";
+import { formatPlate, platesFolder } from "../volume/model/name_plates.ts";
+import { orphanGraceMs } from "../volume/rules/audit/finding.ts";
+import { auditRouter, deleteOrphan } from "./audit/audit.ts";
 import { unpublishVolume } from "./attachments/unpublish.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { readInventory } from "./inventory.ts";
+import { NamePlateWriter } from "./names/name_plates.ts";
 import { createSnapshot } from "./snapshots/create.ts";
+import { deleteSnapshot } from "./snapshots/delete.ts";
 import { listSnapshots } from "./snapshots/list.ts";
 import { createVolume } from "./volumes/create.ts";
 import { deleteVolume } from "./volumes/delete.ts";
@@ -168,4 +172,94 @@ Deno.test("unpublishVolume() takes no volume for detached while a disk that cann
   store.allFiles.clear();
   store.edit(odd, { exported: true, exportNqn: "", imagePath: "/pool/any.img" });
   await assert.rejects(unpublishVolume(deps, plain, "node-1", context), unreadable);
+});
+
+Deno.test("deleteSnapshot() minds no other pool whose row cannot be read, but for what may be on it", async () => {
+  const { deps, store } = await withUnreadablePool();
+  const cluster = deps.settings.cluster;
+  const snapshot = await createSnapshot(deps, { name: "s", source: plain }, context);
+  await deleteSnapshot(deps, snapshot.id, context);
+  assert.ok(![...store.allFiles.keys()].some((path) => path.includes(snapshot.id)));
+  const before = store.snapshot();
+  await assert.rejects(deleteSnapshot(deps, snapshot.id, context), unreadablePool);
+  // The whole one may be on the other pool.
+  const part = `${otherBase}/${snapshot.id}.${plain}.1.n.${cluster}.img.0123abcd.part`;
+  for (const path of [part, `${testBase}/${snapshot.id}.${plain}.1.n.${cluster}.img`]) {
+    store.putImage(path, gibibyte);
+    await assert.rejects(deleteSnapshot(deps, snapshot.id, context), unreadablePool, path);
+    assert.ok(store.allFiles.has(path), path);
+    store.allFiles.delete(path);
+  }
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("an audit judges nothing on a pool whose row cannot be read, says so, and goes on with the others", async () => {
+  const { deps, store, clock } = await withUnreadablePool();
+  const cluster = deps.clusterView as FakeClusterView;
+  const [lost, hidden, moved] = ["lost", "hidden", "moved"].map(volumeIdFor) as [string, string, string];
+  cluster.used = [
+    { ...aClusterVolume(lost), attributes: { volumePath: otherBase } },
+    { ...aClusterVolume(hidden), attributes: { volumePath: testBase } },
+    aClusterVolume(moved),
+  ];
+  const { cluster: mark } = deps.settings;
+  const leftOver = `${otherBase}/pvc-1.${mark}.img`;
+  for (const path of [leftOver, `${testBase}/pvc-2.${mark}.img`]) store.putImage(path, gibibyte);
+  await clock.advance(orphanGraceMs);
+  const { findings, view } = await inTime(clock, auditRouter(deps, { vouched: false }, context));
+  assert.deepEqual(
+    findings.map(({ kind, id, path }) => [kind, path === "" ? id : path]).toSorted(),
+    [
+      ["disk-unreadable", testBase],
+      ["disk-without-pv", store.disks.get(odd)!.imagePath],
+      ["disk-without-pv", store.disks.get(plain)!.imagePath],
+      ["image-without-disk", leftOver],
+      ["pv-without-disk", lost],
+    ].toSorted(),
+  );
+  const keptOf = (wanted: string) => findings.find(({ id, path }) => id === wanted || path === wanted)?.kept;
+  assert.match(keptOf(odd)!, /the row of its pool cannot be read/);
+  assert.match(keptOf(testBase)!, /nothing on it counts as gone/);
+  for (const wanted of [leftOver, plain]) {
+    const finding = findings.find(({ id, path }) => id === wanted || path === wanted)!;
+    await deleteOrphan(deps, finding, view, context);
+  }
+  assert.deepEqual([store.allFiles.has(leftOver), ...store.disks.keys()], [false, odd]);
+});
+
+Deno.test("name plates on other pools go on, and stay where what they name may be on a pool that cannot be read", async () => {
+  const { deps, store, notes } = await withUnreadablePool();
+  const cluster = deps.clusterView as FakeClusterView;
+  for (const path of ["/pool", testBase, "/other", otherBase]) store.putFile(path, 0n, true);
+  const plate = (id: string, base = otherBase) =>
+    `${base}/${platesFolder(deps.settings.cluster)}/${
+      formatPlate({ id, namespace: "default", name: "claim", className: "" })
+    }`;
+  const snapshot = aSnapshotId("s");
+  const [gone, hidden] = ["gone", "hidden"].map(volumeIdFor) as [string, string];
+  const stay = [plate(snapshot), plate(hidden, testBase)];
+  for (const path of [plate(gone), ...stay]) store.putFile(path, 0n, true);
+  cluster.named = [{ id: plain, namespace: "default", name: "claim", className: "" }];
+  const writer = new NamePlateWriter(deps, cluster, true);
+  const { inventory } = await readInventory(deps, context);
+  await writer.write(inventory, context.signal);
+  assert.deepEqual([plate(gone), plate(plain), ...stay].map((path) => store.allFiles.has(path)), [
+    false,
+    true,
+    true,
+    true,
+  ]);
+  assert.deepEqual(notes, ["cannot keep the name plates on the router; retrying"]);
+});
+
+Deno.test("name plates that nobody wants are not taken for gone while a pool cannot be read", async () => {
+  const { deps, store } = await withUnreadablePool();
+  for (const path of ["/other", otherBase]) store.putFile(path, 0n, true);
+  const writer = new NamePlateWriter(deps, new FakeClusterView(), false);
+  const { inventory } = await readInventory(deps, context);
+  await writer.write(inventory, context.signal);
+  store.takeCount();
+  writer.begin(inventory, context.signal);
+  await writer.ended();
+  assert.equal(store.takeCount(), 1);
 });

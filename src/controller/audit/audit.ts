@@ -1,5 +1,5 @@
 import { isSnapshotId } from "../../volume/model/snapshots/snapshots.ts";
-import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { assertPoolMounted, assertSettled, assertShown } from "../../volume/rules/absence.ts";
 import { judgeAudit } from "../../volume/rules/audit/audit.ts";
 import { hasAge, reasonAgainstAge } from "../../volume/rules/audit/by_age.ts";
 import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit/finding.ts";
@@ -38,7 +38,8 @@ export interface AuditOptions {
 
 /**
  * Looks for what lies on the router without an owner. It looks twice, a grace apart, and tells what was so both times: what
- * is just being made or deleted lacks one half of itself for a moment. Three commands; six when anything was found.
+ * is just being made or deleted lacks one half of itself for a moment. Three commands; six when anything was found. Of a pool whose
+ * row cannot be read it tells that, and judges nothing that may be on it.
  *
  * @throws {VolumeError} unavailable while absence proves nothing: after a boot, or with a pool not mounted
  */
@@ -107,7 +108,8 @@ export async function deleteOrphan(
   if (comment !== undefined) return await deleteUnowned(deps, id, comment, context);
   const location = locationOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
   const { after, refusal } = await remove(call, id, location);
-  assertAbsenceProven(after, deps.settings.basePaths, deps.settings.settleMs);
+  assertSettled(after, deps.settings.settleMs);
+  assertPoolMounted(after, path);
   if (!after.files.some((file) => file.path === path)) return;
   throw new VolumeError(
     "unavailable",
@@ -153,7 +155,7 @@ async function readAround(call: ControllerCall): Promise<Inventory & FileView> {
   const { basePaths, settleMs } = call.settings;
   const inventory = await call.store.inventory(call.context);
   const files = await ownAndLegacyFiles(call, inventory);
-  assertAbsenceProven(files, basePaths, settleMs);
+  assertShown(files, basePaths, settleMs);
   return { ...inventory, ...files };
 }
 

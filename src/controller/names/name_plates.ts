@@ -1,11 +1,12 @@
 import { limitCall, runLimited } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { messageOf } from "../../volume/error_messages.ts";
+import { isVolumeId, poolOf } from "../../volume/model/ids/ids.ts";
 import { namesById, parsePlates, platesFolder, type StoredPlate } from "../../volume/model/name_plates.ts";
-import type { Inventory } from "../../volume/model/inventory.ts";
+import type { Inventory, Pool } from "../../volume/model/inventory.ts";
 import type { ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { assertShown, whyPoolUnreadable } from "../../volume/rules/absence.ts";
 import {
   maxPlateChanges,
   maxPlates,
@@ -85,9 +86,11 @@ export class NamePlateWriter {
     const { store, settings: { cluster, basePaths, settleMs } } = this.#deps;
     const { files, pools } = await store.files(platesFolder(cluster), context);
     const isWanted = this.#isWanted;
-    // A router that has just booted may not show them yet.
-    this.#isOver = !isWanted && files.length === 0 && inventory.upMs >= settleMs;
-    if (this.#isOver) return undefined;
+    if (!isWanted && files.length === 0) {
+      // A router that has just booted may not show them yet.
+      this.#isOver = inventory.upMs >= settleMs && basePaths.every((base) => isMounted(pools, base));
+      return undefined;
+    }
     const names = await this.#cluster.names(context);
     const view = { cluster, basePaths, pools, disks: inventory.volumes, files, names };
     const skip = this.#skip;
@@ -116,8 +119,15 @@ export class NamePlateWriter {
     if (idle.length === 0) return { paths: empty };
     try {
       const files = await ownAndLegacyFiles({ ...this.#deps, context }, inventory);
-      assertAbsenceProven(files, basePaths, settleMs);
-      return { paths: [...plateLeftovers(idle, files.files, cluster), ...empty] };
+      assertShown(files, basePaths, settleMs);
+      const [odd] = basePaths.flatMap((base) => whyPoolUnreadable(files, base) ?? []);
+      // Only a volume's plate is sure to lie on the pool of its image.
+      const judged = idle.filter(({ id, path }) =>
+        odd === undefined || isVolumeId(id) && isMounted(files.pools, path)
+      );
+      const paths = [...plateLeftovers(judged, files.files, cluster), ...empty];
+      if (judged.length === idle.length) return { paths };
+      return { paths, complaint: `the router's row of a pool cannot be read: ${odd}` };
     } catch (error) {
       context.signal.throwIfAborted();
       if (!VolumeError.is(error)) throw error;
@@ -133,6 +143,10 @@ export class NamePlateWriter {
     }
     this.#saidLimit ||= isOverLimit;
   }
+}
+
+function isMounted(pools: readonly Pool[], path: string): boolean {
+  return pools.some(({ mountPoint }) => mountPoint === poolOf(path));
 }
 
 /**

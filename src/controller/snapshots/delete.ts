@@ -1,9 +1,14 @@
-import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
+import { assertAbsenceProven, assertPoolMounted, assertShown } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { poolOf } from "../../volume/model/ids/ids.ts";
 import type { FileView, ImageLocation } from "../../volume/model/inventory.ts";
-import { snapshotLocations, snapshotPart } from "../../volume/model/snapshots/snapshots.ts";
+import {
+  ownSnapshots,
+  parseSnapshots,
+  snapshotLocations,
+  snapshotPart,
+} from "../../volume/model/snapshots/snapshots.ts";
 import { answered } from "../not_done.ts";
 import { removeSnapshotImage } from "./remove.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
@@ -23,7 +28,14 @@ export async function deleteSnapshot(
   const part = snapshotPart(id);
   const { basePaths, cluster, settleMs } = deps.settings;
   const view = await deps.store.files(part, context);
-  assertAbsenceProven(view, basePaths, settleMs);
+  assertShown(view, basePaths, settleMs);
+  for (const base of basePaths) {
+    if (view.files.some(({ path }) => path.startsWith(`${base}/`))) assertPoolMounted(view, base);
+  }
+  // A snapshot lies on one pool, and only a whole image tells on which.
+  const isWhole = ownSnapshots(parseSnapshots(view.files), cluster, basePaths)
+    .some((one) => one.id === id && one.ready);
+  if (!isWhole) assertAbsenceProven(view, basePaths, settleMs);
   const locations = (shown: FileView) => snapshotLocations(shown.files, id, cluster, basePaths, shown.pools);
   const found = locations(view);
   if (found.length === 0) return;

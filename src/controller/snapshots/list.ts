@@ -1,4 +1,4 @@
-import { assertAbsenceProven, assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
+import { assertAbsenceProven, assertShown } from "../../volume/rules/absence.ts";
 import { assertNoLegacySnapshot, isLegacySnapshotId } from "../../volume/model/snapshots/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isVolumeId } from "../../volume/model/ids/ids.ts";
@@ -51,8 +51,7 @@ export async function listSnapshots(
     ? sourcePart(filter.source)
     : anySnapshot;
   const view = await deps.store.files(part, context);
-  assertSettled(view, settleMs);
-  for (const basePath of basePaths) assertPoolShown(view, basePath);
+  assertShown(view, basePaths, settleMs);
   const found = ownSnapshots(parseSnapshots(view.files), cluster, basePaths).filter((one) =>
     one.ready && (filter.id === "" || one.id === filter.id) &&
     (filter.source === "" || one.source === filter.source)

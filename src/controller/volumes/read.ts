@@ -1,4 +1,4 @@
-import { assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
+import { assertSettled, assertShown } from "../../volume/rules/absence.ts";
 import { assertSizesKnown, availableBeside, availableBytes, getPool } from "../../volume/rules/capacity.ts";
 import { kindName, parseRecordedCapabilities, sameKind } from "../../volume/model/capabilities.ts";
 import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
@@ -50,8 +50,7 @@ export async function listVolumes(
 ): Promise<readonly OwnedVolume[]> {
   const { requestId } = context;
   const inventory = await deps.store.inventory(context);
-  assertSettled(inventory, deps.settings.settleMs);
-  for (const basePath of deps.settings.basePaths) assertPoolShown(inventory, basePath);
+  assertShown(inventory, deps.settings.basePaths, deps.settings.settleMs);
   const owned: OwnedVolume[] = [];
   for (const stored of inventory.volumes) {
     const ownership = judgeOwnership(stored, deps.settings.cluster);

@@ -14,7 +14,7 @@ export const auditKinds = {
   /** The router mounts a disk of this cluster: nodes do not know of anything the router writes there. */
   "used-by-router": "problem",
   "record-damaged": "problem",
-  /** The router's row of a disk cannot be read, so that whose it is, and how large, is not known. */
+  /** The router's row of a disk cannot be read, so that whose it is, and how large, is not known; or that of a pool. */
   "disk-unreadable": "problem",
   /** No fault: a snapshot may outlive its volume. */
   "snapshot-without-source": "note",

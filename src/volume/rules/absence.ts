@@ -66,8 +66,18 @@ export function assertPoolReadable(
 }
 
 /**
- * For a list of what is there, from which nobody concludes what is gone: a pool whose row cannot be read is listed as far as the
- * router shows it.
+ * For what is there, from which nobody concludes what is gone: a pool whose row cannot be read is listed as far as the router
+ * shows it.
+ *
+ * @throws {VolumeError} unavailable when the router is not settled, or a pool of `basePaths` is not mounted
+ */
+export function assertShown(state: RouterState, basePaths: readonly string[], settleMs: number): void {
+  assertSettled(state, settleMs);
+  for (const basePath of basePaths) assertPoolShown(state, basePath);
+}
+
+/**
+ * Like {@linkcode assertShown}, of one pool.
  *
  * @throws {VolumeError} unavailable when the pool of `path` is not mounted
  */

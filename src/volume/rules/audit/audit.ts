@@ -9,7 +9,7 @@ import {
   whySubvolumeKept,
 } from "./finding.ts";
 import { orphanFiles } from "./files.ts";
-import type { NodeAttachment, UnknownVolumeAttachment } from "../../ports/cluster_view.ts";
+import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../../ports/cluster_view.ts";
 import {
   describeLegacySnapshot,
   isLegacySnapshot,
@@ -20,6 +20,7 @@ import { isVolumeId, poolOf } from "../../model/ids/ids.ts";
 import { isImported } from "../../model/sources.ts";
 import { filePrefixOf, isImageOf } from "../../model/image_names.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../model/record.ts";
+import { whyPoolUnreadable } from "../absence.ts";
 import { judgeOwnership } from "../ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../../model/inventory.ts";
 import { isExportedAsRecorded } from "../publish.ts";
@@ -32,14 +33,27 @@ import { isExportedAsRecorded } from "../publish.ts";
 export function judgeAudit(seen: Inventory & FileView, scope: AuditScope): AuditFinding[] {
   const view = auditView(seen, scope);
   const found = [
+    ...judgePools(seen, scope),
     ...view.volumes.flatMap((stored) => judgeDisk(stored, view, scope)),
-    ...orphanFiles(view, scope),
+    // What seems to have no disk may have one that is not shown.
+    ...orphanFiles(view, scope).filter(({ path }) => whyPoolUnreadable(seen, path) === undefined),
     ...judgeUse(view, scope),
   ];
   const order = Object.keys(auditKinds);
   return found.toSorted((a, b) =>
     order.indexOf(a.kind) - order.indexOf(b.kind) || compare(a.id, b.id) || compare(a.path, b.path)
   );
+}
+
+/** Findings for pools that can hold volumes and whose rows cannot be read. */
+function judgePools(seen: Inventory, { basePaths }: AuditScope): AuditFinding[] {
+  return basePaths.flatMap((path): AuditFinding[] => {
+    const reason = whyPoolUnreadable(seen, path);
+    if (reason === undefined) return [];
+    const found = `the router's row of its pool cannot be read: ${reason}`;
+    const kept = "nothing on it counts as gone";
+    return [{ kind: "disk-unreadable", id: poolOf(path), path, found, sinceSeconds: undefined, kept }];
+  });
 }
 
 function judgeDisk(stored: StoredVolume, view: AuditView, scope: AuditScope): AuditFinding[] {
@@ -188,6 +202,7 @@ function whyKept(
   if (sharer !== undefined) return `another disk uses its image: disk=${sharer.id}`;
   if (view.sources.has(stored.id)) return "snapshots or volumes were made from it";
   if (scope.isCopying(stored.id)) return "a copy of it is being made";
+  if (whyPoolUnreadable(view, stored.imagePath) !== undefined) return "the row of its pool cannot be read";
   return whySubvolumeKept(view, stored.imagePath);
 }
 
@@ -197,9 +212,13 @@ function isOwnImage({ id, imagePath }: StoredVolume, { cluster, basePaths }: Aud
 }
 
 /** Findings for objects that the cluster names and the router does not have. */
-function judgeUse({ disks }: AuditView, { used, cluster }: AuditScope): AuditFinding[] {
+function judgeUse(view: AuditView, { used, cluster, basePaths }: AuditScope): AuditFinding[] {
   if (used === undefined) return [];
-  const lost = used.volumes.filter(({ volumeId }) => !disks.has(volumeId)).map((volume): AuditFinding => ({
+  const { disks } = view;
+  const isHidden = ({ attributes: { volumePath } }: ClusterVolume) =>
+    (volumePath === undefined ? basePaths : [volumePath]).some((path) => whyPoolUnreadable(view, path));
+  const missing = used.volumes.filter((volume) => !disks.has(volume.volumeId) && !isHidden(volume));
+  const lost = missing.map((volume): AuditFinding => ({
     kind: "pv-without-disk",
     id: volume.volumeId,
     path: "",

@@ -8,9 +8,12 @@ import { contentLetterForm } from "../../model/snapshots/snapshots.ts";
 /** One object that lacks its owner on the router, or its counterpart there. */
 export interface AuditFinding {
   readonly kind: AuditKind;
-  /** The volume or the snapshot; for an attachment whose PersistentVolume is gone, that PersistentVolume's name. */
+  /**
+   * The volume or the snapshot; for an attachment whose PersistentVolume is gone, that PersistentVolume's name; for a pool whose
+   * row cannot be read, the pool's.
+   */
   readonly id: string;
-  /** The image, the copy or the subvolume; "" where there is none. */
+  /** The image, the copy, the subvolume, or the pool's base folder; "" where there is none. */
   readonly path: string;
   /** For people. */
   readonly found: string;
