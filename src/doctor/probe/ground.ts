@@ -5,7 +5,7 @@ import { fileName, holding, imagePathOf, resourceQuery } from "../../routeros/st
 import { poolOf } from "../../volume/model/ids/ids.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery, whyUnreadable } from "../router/pools.ts";
 import { isScratchName } from "./names.ts";
 import type { ProbeSession } from "./session.ts";
 
@@ -123,6 +123,8 @@ export function refuseGround(
   if (uptimeMs < settleMs) {
     return `the router has just booted: wait until it is up for ${settleMs / 60_000} minutes`;
   }
+  const odd = whyUnreadable(ground.disks, basePath);
+  if (odd !== undefined) return `the router's row of its pool cannot be read: ${odd}; see /disk print detail`;
   if (pool === undefined) return "it is on no mounted pool: name a folder on one";
   if (basePath === `/${pool.mountPoint}`) {
     return "it is the top of the pool: make a folder for the run, and name it";

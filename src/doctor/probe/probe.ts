@@ -1,6 +1,6 @@
 import { poolOf } from "../../volume/model/ids/ids.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery, whyUnreadable } from "../router/pools.ts";
 import { parseRow } from "../../routeros/console/json.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { parseRouterInfo } from "../../routeros/console/router_info.ts";
@@ -42,6 +42,8 @@ interface Site {
 async function surveySite(line: ProbeSession, basePath: string): Promise<Site> {
   const { version, board } = parseRouterInfo(parseRow(await read(line, resourceQuery), "system resource"));
   const pools = parsePoolDisks(await read(line, poolDisksQuery));
+  const odd = whyUnreadable(pools, basePath);
+  if (odd !== undefined) throw refuse(basePath, `the router's row of its pool cannot be read: ${odd}`);
   const pool = pools.find((disk) => disk.mounted && disk.mountPoint === poolOf(basePath));
   if (pool === undefined) throw refuse(basePath, "it is on no mounted pool");
   const folder = await findFile(line, basePath);

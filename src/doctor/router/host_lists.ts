@@ -1,5 +1,5 @@
 import { type Fragment, ros } from "../../routeros/console/command.ts";
-import { parseRows } from "../../routeros/console/json.ts";
+import { parseRows, type Row } from "../../routeros/console/json.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, skipped, warning } from "../../volume/model/finding.ts";
 import { isLegacyId } from "../../volume/model/ids/ids.ts";
@@ -32,16 +32,33 @@ export async function checkHostLists(
 ): Promise<readonly Finding[]> {
   try {
     const rows = parseRows(await router.read(what, hostListsQuery), "list of hosts");
-    const disks = rows.map((row) => ({
-      slot: row.text("slot"),
-      comment: row.text("comment", ""),
-      hosts: row.texts("nvme-tcp-server-allow-host-name"),
-    }));
-    return judgeHostLists(disks, settings);
+    const disks: ListedDisk[] = [];
+    const odd: Finding[] = [];
+    for (const row of rows) {
+      try {
+        disks.push(listedDiskOf(row));
+      } catch (error) {
+        odd.push(skipFor(error));
+      }
+    }
+    return [...judgeHostLists(disks, settings), ...odd.slice(0, maxNamed)];
   } catch (error) {
-    if (!VolumeError.is(error, "unavailable")) throw error;
-    return [skipped(what, `cannot judge whom the exports let in: ${error.message}`)];
+    return [skipFor(error)];
   }
+}
+
+/** @throws {VolumeError} what is no failure to read the router */
+function skipFor(error: unknown): Finding {
+  if (!VolumeError.is(error, "unavailable")) throw error;
+  return skipped(what, `cannot judge whom the exports let in: ${error.message}`);
+}
+
+function listedDiskOf(row: Row): ListedDisk {
+  return {
+    slot: row.text("slot"),
+    comment: row.text("comment", ""),
+    hosts: row.texts("nvme-tcp-server-allow-host-name"),
+  };
 }
 
 /** One finding for each volume with a list of hosts, and one for those that are too many to name. */

@@ -51,3 +51,15 @@ Deno.test("checkHostLists() says that a router cannot be asked, and passes a can
   assert.deepEqual([finding?.state, finding?.check], ["skipped", "disks"]);
   await assert.rejects(checkHostLists(failing("cancelled"), own), refusal("cancelled"));
 });
+
+Deno.test("checkHostLists() judges the other disks where the row of one cannot be read", async () => {
+  const row = { slot: "pvc-1", "nvme-tcp-server-allow-host-name": "nqn.a" };
+  const rows = [{ ...row, slot: "odd", "nvme-tcp-server-allow-host-name": 7 }, {
+    ...row,
+    comment,
+  }];
+  const read = () => Promise.resolve(JSON.stringify(rows));
+  const [listed, odd, ...more] = await checkHostLists({ read }, own);
+  assert.deepEqual([listed?.state, odd?.state, more], ["warning", "skipped", []]);
+  assert.match(odd!.found, /\(of "odd"\)/);
+});

@@ -1,5 +1,6 @@
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { parseRows } from "../../routeros/console/json.ts";
+import { findSlotsBelow, mayBeMounted } from "../../routeros/store/rows.ts";
 import { type Finding, problem } from "../../volume/model/finding.ts";
 import { routerFixes } from "./fixes.ts";
 
@@ -19,17 +20,17 @@ export const labelsQuery: Fragment =
   ros`/disk print detail as-value proplist=slot,type,parent,fs-label,mounted where fs=${"btrfs"}`;
 
 /**
- * Parses the frame of {@linkcode labelsQuery}.
+ * Parses the frame of {@linkcode labelsQuery}. A label that cannot be read is no other's: the router prints one in one way.
  *
- * @throws {VolumeError} unavailable when a disk cannot be parsed
+ * @throws {VolumeError} unavailable when it is no list, or a disk has no slot
  */
 export function parseLabels(frame: string): LabelledDisk[] {
   return parseRows(frame, "list of labels").map((row) => ({
     slot: row.text("slot"),
-    kind: row.text("type", ""),
-    parent: row.text("parent", ""),
-    label: row.text("fs-label", ""),
-    mounted: row.flag("mounted", false),
+    kind: row.find("type") ?? "",
+    parent: findSlotsBelow(row)[0] ?? "",
+    label: row.find("fs-label") ?? "",
+    mounted: mayBeMounted(row),
   }));
 }
 

@@ -31,4 +31,8 @@ Deno.test("judgeLabels() finds nothing in a pool of several disks, another label
 Deno.test("parseLabels() reads the router's output", () => {
   const row = { slot: "pvc-2-part1", type: "partition", parent: "pvc-2", "fs-label": "pool" };
   assert.deepEqual(parseLabels(JSON.stringify([row])), [inPartition]);
+  for (const [key, value] of [["fs-label", 2024], ["parent", 7], ["mounted", "maybe"]] as const) {
+    const [, other] = parseLabels(JSON.stringify([{ ...row, slot: "odd", [key]: value }, row]));
+    assert.deepEqual(other, inPartition, key);
+  }
 });

@@ -1,10 +1,18 @@
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { parseRows, type Row } from "../../routeros/console/json.ts";
-import { slotsBelow, stateOf } from "../../routeros/store/rows.ts";
+import {
+  findSlotsBelow,
+  mayBeMounted,
+  shownStateOf,
+  slotsBelow,
+  stateOf,
+} from "../../routeros/store/rows.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids/ids.ts";
 import { formatBytes } from "../../volume/model/sizes.ts";
+import { whyPoolUnreadable } from "../../volume/rules/absence.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { routerFixes } from "./fixes.ts";
 import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
@@ -39,6 +47,8 @@ export interface PoolDisk {
   readonly exported: boolean;
   /** Slots of the disks that it lies on, such as that of which it is a partition. */
   readonly below: readonly string[];
+  /** Why the router's row of it cannot be read; the other fields are then as far as they can be. Absent where it was read. */
+  readonly unreadable?: string;
 }
 
 /** Checks whether the pools are mounted and healthy. */
@@ -66,26 +76,70 @@ export const poolDisksQuery: Fragment =
 const poolsInFullQuery: Fragment = ros`/disk print detail as-value where type!=${"file"}`;
 
 /**
- * Parses the frame of {@linkcode poolDisksQuery}, or of one with all keys.
+ * Parses the frame of {@linkcode poolDisksQuery}, or of one with all keys. A row that cannot be read is in the list all the same.
  *
- * @throws {VolumeError} unavailable when a disk cannot be parsed
+ * @throws {VolumeError} unavailable when it is no list, or a disk has no slot
  */
 export function parsePoolDisks(frame: string): PoolDisk[] {
-  return parseRows(frame, "list of pools").map((row) => ({
-    slot: row.text("slot"),
+  return parseRows(frame, "list of pools").map((row) => {
+    const slot = row.text("slot");
+    try {
+      return wholeDiskOf(row, slot);
+    } catch (error) {
+      if (!VolumeError.is(error)) throw error;
+      return oddDiskOf(row, slot, error.message);
+    }
+  });
+}
+
+function wholeDiskOf(row: Row, slot: string): PoolDisk {
+  const mounted = row.flag("mounted", false);
+  // As the driver reads them: what tells no space is no pool.
+  const isPool = mounted && row.has("size") && row.has("free");
+  const bytesOf = (key: string) => isPool || row.hasInteger(key) ? row.integer(key) : 0n;
+  return {
+    slot,
     filesystem: row.text("fs", "").replace(/^-$/, ""),
     label: row.text("fs-label", ""),
-    mounted: row.flag("mounted", false),
+    mounted,
     mountPoint: row.text("mount-point", "").replace(/^\/+|\/+$/g, ""),
     state: stateOf(row),
-    sizeBytes: bytesOf(row, "size"),
-    freeBytes: bytesOf(row, "free"),
+    sizeBytes: bytesOf("size"),
+    freeBytes: bytesOf("free"),
     filesystemUuid: row.text("fs-uuid", ""),
     master: row.isSet("raid-master") ? row.text("raid-master") : "",
     failed: row.findFlag("raid-member-failed") === true,
     exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
     below: slotsBelow(row),
-  }));
+  };
+}
+
+function oddDiskOf(row: Row, slot: string, unreadable: string): PoolDisk {
+  return {
+    slot,
+    filesystem: row.find("fs")?.replace(/^-$/, "") ?? "",
+    label: row.find("fs-label") ?? "",
+    mounted: mayBeMounted(row),
+    mountPoint: row.find("mount-point")?.replace(/^\/+|\/+$/g, "") ?? "",
+    state: shownStateOf(row),
+    sizeBytes: 0n,
+    freeBytes: 0n,
+    filesystemUuid: row.find("fs-uuid") ?? "",
+    master: row.isSet("raid-master") ? row.find("raid-master") ?? "" : "",
+    failed: row.findFlag("raid-member-failed") === true,
+    exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
+    below: findSlotsBelow(row),
+    unreadable,
+  };
+}
+
+/** Why the row of the pool of `path` cannot be read; undefined where it is read, or not mounted. */
+export function whyUnreadable(disks: readonly PoolDisk[], path: string): string | undefined {
+  const pools = disks.filter((disk) => disk.mounted && disk.unreadable === undefined);
+  const unreadablePools = disks.flatMap(({ mounted, mountPoint, unreadable }) =>
+    mounted && unreadable !== undefined ? [{ mountPoint, reason: unreadable }] : []
+  );
+  return whyPoolUnreadable({ pools, unreadablePools }, path);
 }
 
 /** The settings for judging pools. */
@@ -105,16 +159,18 @@ export function judgePools(
     [...files, ...disks.map((disk) => ({ ...disk, id: disk.slot }))]
       .filter((disk) => disk.exported).map(({ id }) => id),
   );
-  const isMounted = (disk: PoolDisk) => disk.mounted && disk.mountPoint !== "";
+  const odd = disks.filter(({ unreadable }) => unreadable !== undefined);
+  const isMounted = (disk: PoolDisk) => disk.mounted && disk.mountPoint !== "" && !odd.includes(disk);
   const lent = disks.filter((disk) => isMounted(disk) && liesOn(disk, exported, disks));
   const mounted = disks.filter((disk) => isMounted(disk) && !lent.includes(disk));
   const unmounted = disks.filter((disk) =>
-    !disk.mounted && disk.filesystem !== "" && !disk.exported &&
+    !disk.mounted && disk.filesystem !== "" && !disk.exported && !odd.includes(disk) &&
     !liesOn(disk, exported.union(slots), disks) &&
-    !mounted.some((pool) => isDriveOf(disk, pool))
+    ![...mounted, ...odd].some((pool) => isDriveOf(disk, pool))
   );
   const second = secondMounts(mounted, settings);
   const findings = [
+    ...odd.map((disk) => judgeOdd(disk, disks, settings)),
     ...lent.map(judgeLent),
     ...second.map(([disk, pool]) => judgeSecond(disk, pool)),
     ...mounted.filter((pool) => !second.some(([disk]) => disk === pool)).map((pool) =>
@@ -123,11 +179,25 @@ export function judgePools(
     ...mounted.flatMap((pool) => judgePromises(pool, settings)),
     ...unmounted.map((disk) => judgeUnmounted(disk, mounted)),
   ];
-  if (mounted.length > 0) return findings;
+  if (mounted.length > 0 || odd.some((disk) => disk.mounted)) return findings;
   return [
     ...findings,
     problem(poolName, "no pool is mounted, so there is no room for volumes", routerFixes.poolLook()),
   ];
+}
+
+/** The driver uses no such pool. A disk that cannot be one of its pools is no concern of it. */
+function judgeOdd(
+  { slot, unreadable }: PoolDisk,
+  disks: readonly PoolDisk[],
+  { basePaths }: Pick<PoolSettings, "basePaths">,
+): Finding {
+  const judge = basePaths.some((path) => whyUnreadable(disks, path) === unreadable) ? problem : warning;
+  return judge(
+    poolName,
+    `${slot}: the router's row of it cannot be read: ${unreadable}`,
+    routerFixes.poolLook(slot),
+  );
 }
 
 /** Whether a disk is a part of one of these, over any number of steps. */
@@ -246,8 +316,4 @@ function judgeUnmounted({ slot, filesystem, label }: PoolDisk, mounted: readonly
     found,
     twin === undefined ? routerFixes.poolUnmounted(slot) : routerFixes.poolCopy(twin.mountPoint),
   );
-}
-
-function bytesOf(row: Row, key: string): bigint {
-  return row.hasInteger(key) ? row.integer(key) : 0n;
 }

@@ -264,6 +264,52 @@ Deno.test("parsePoolDisks() takes what is no boolean for no failed member", () =
   }
 });
 
+for (
+  const [key, value] of [
+    ["size", "931.5GiB"],
+    ["free", "900.0GiB"],
+    ["fs", 7],
+    ["fs-label", 2024],
+    ["fs-uuid", 7],
+    ["state", 7],
+    ["mounted", "maybe"],
+    ["mount-point", 7],
+    ["raid-master", 7],
+    ["parent", 7],
+  ] as const
+) {
+  Deno.test(`judgePools() names a disk whose ${key} cannot be read, and judges the others`, () => {
+    const healthy = { slot: "raid1", fs: "btrfs", "fs-label": "pool", mounted: true, "mount-point": "pool" };
+    const stick = { slot: "usb1", fs: "ext4", mounted: true, "mount-point": "usb1", size: 100, free: 50 };
+    const rows = [{ ...healthy, size: 10, free: 5 }, { ...stick, [key]: value }];
+    const disks = parsePoolDisks(JSON.stringify(rows));
+    const [odd, fine, ...more] = judgePools(disks, plain);
+    assert.deepEqual([odd!.state, fine!.state, more], ["warning", "ok", []]);
+    assert.match(odd!.found, new RegExp(`^usb1: the router's row of it cannot be read: .*the key ${key} `));
+    assert.match(odd!.fix!, /slot~"usb1"/);
+    // A pool that volumes lie on.
+    const [own, ...rest] = judgePools(disks, { ...plain, basePaths: ["/usb1/csi"] });
+    assert.deepEqual([own!.state, rest.map(({ state }) => state)], ["problem", ["ok"]]);
+  });
+}
+
+Deno.test("judgePools() does not say that no pool is mounted where the row of one cannot be read", () => {
+  const rows = [{ slot: "raid1", mounted: true, "mount-point": "pool", size: "931.5GiB", free: 5 }];
+  const { state, found } = only(judgePools(parsePoolDisks(JSON.stringify(rows)), plain));
+  assert.equal(state, "problem");
+  assert.match(found, /^raid1: the router's row of it cannot be read/);
+});
+
+Deno.test("judgePools() takes an array whose state cannot be read for unsound", () => {
+  const rows = [
+    { slot: "raid1", fs: "xfs", mounted: true, "mount-point": "pool", size: 10, free: 5, state: "clean" },
+    { slot: "raid1-m0", "raid-master": "raid1", state: 7 },
+  ];
+  const [odd, own] = judgePools(parsePoolDisks(JSON.stringify(rows)), plain);
+  assert.deepEqual([odd!.state, own!.state], ["warning", "problem"]);
+  assert.match(own!.found, /raid1-m0 below it is of a state that cannot be read/);
+});
+
 Deno.test("poolsCheck advises nobody to mount a drive that another machine has, where the router refuses a list of keys", async () => {
   const rows = [
     { slot: "pool", fs: "xfs", mounted: true, "mount-point": "pool", size: 10, free: 5, state: "clean" },

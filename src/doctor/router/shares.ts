@@ -40,7 +40,8 @@ export const sharesCheck: RouterCheck = {
   async run(router, settings) {
     const pools = parseRows(await router.read(shareName, poolsQuery), "list of disks").map((row) => ({
       slot: row.text("slot"),
-      mountPoint: row.text("mount-point", "").replace(/^\/+|\/+$/g, ""),
+      // The check of the pools names the row of one that cannot be read.
+      mountPoint: (row.find("mount-point") ?? "").replace(/^\/+|\/+$/g, ""),
       isShared: row.isSet("nfs-sharing"),
     }));
     const { volumes } = await router.inventory();

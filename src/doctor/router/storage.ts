@@ -10,7 +10,7 @@ import type { Reach } from "../../host/network.ts";
 import { isScratchName } from "../probe/names.ts";
 import { routerFixes } from "./fixes.ts";
 import { checkHostLists } from "./host_lists.ts";
-import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "./pools.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery, whyUnreadable } from "./pools.ts";
 
 const basePathName = "base-path";
 
@@ -39,6 +39,12 @@ export function judgeBasePath(
   files: readonly StoredFile[],
   pools: readonly PoolDisk[],
 ): Finding {
+  const odd = whyUnreadable(pools, path);
+  if (odd !== undefined) {
+    const found =
+      `${path} is on a pool of which the router's row cannot be read, so that the driver does not use it: ${odd}`;
+    return problem(basePathName, found, routerFixes.poolLook());
+  }
   const pool = pools.find((disk) => disk.mounted && disk.mountPoint === poolOf(path));
   if (pool === undefined) {
     const mounted = pools.filter((disk) => disk.mounted).map((disk) => `/${disk.mountPoint}`);
@@ -115,18 +121,28 @@ export function judgeDisks(
   if (scratch.length > 0) findings.push(judgeScratch(scratch));
   const damaged = listed("damaged");
   if (damaged.length > 0) findings.push(judgeDamaged(damaged));
+  const unreadable = listed("unreadable");
+  if (unreadable.length > 0) findings.push(judgeUnreadable(unreadable));
   const snapshots = listed("earlier-snapshot");
   if (snapshots.length > 0) findings.push(judgeLegacySnapshots(snapshots));
   return findings;
 }
 
-type Kind = "own" | "other" | "damaged" | "earlier" | "earlier-snapshot" | "foreign" | "elsewhere";
+type Kind =
+  | "own"
+  | "other"
+  | "unreadable"
+  | "damaged"
+  | "earlier"
+  | "earlier-snapshot"
+  | "foreign"
+  | "elsewhere";
 
 function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: string): Kind {
   const { state } = judgeOwnership(volume, cluster);
   if (state === "owned") return "own";
   if (state === "other-cluster") return "other";
-  if (state === "damaged") return "damaged";
+  if (state === "damaged" || state === "unreadable") return state;
   if (volume.id.length > longestOwnId && isVolumeId(volume.id)) return "earlier";
   if (isLegacySnapshot(volume, basePaths)) return "earlier-snapshot";
   return basePaths.some((path) => volume.imagePath.startsWith(`${path}/`)) ? "foreign" : "elsewhere";
@@ -161,6 +177,16 @@ function judgeDamaged(damaged: readonly StoredVolume[]): Finding {
     disksName,
     `${damaged.length} with a damaged record, which the driver leaves alone: ${names}${more}`,
     routerFixes.recordDamaged(damaged[0]!.id),
+  );
+}
+
+function judgeUnreadable(disks: readonly StoredVolume[]): Finding {
+  const [{ id, unreadable }] = disks as [StoredVolume];
+  const more = disks.length === 1 ? "" : `; so it is with ${disks.length - 1} more`;
+  return problem(
+    disksName,
+    `${id}: the router's row of it cannot be read, and the driver leaves it alone: ${unreadable}${more}`,
+    routerFixes.poolLook(id),
   );
 }
 

@@ -141,6 +141,28 @@ Deno.test("judgeDisks() names damaged records, the first few of many", () => {
   assert.match(finding!.fix!, /slot="pvc-x0"/);
 });
 
+Deno.test("judgeDisks() names a disk whose row cannot be read, and counts it for nobody", () => {
+  const odd = ["pvc-y1", "pvc-11111111-2222-3333-4444-666666666666"].map((id) =>
+    disk(id, comment, { unreadable: `the key size is missing (of "${id}")` })
+  );
+  const [counts, finding] = judgeDisks([...volumes, ...odd], settings);
+  assert.equal(counts!.found, judgeDisks(volumes, settings)[0]!.found);
+  assert.equal(finding!.state, "problem");
+  assert.match(
+    finding!.found,
+    /^pvc-y1: the router's row of it .*the key size is missing.*; so it is with 1 more$/,
+  );
+});
+
+Deno.test("judgeBasePath() names the row of a pool that cannot be read, and minds no other", () => {
+  const odd = { ...pool, unreadable: 'the key size has an unexpected value (of "raid1")' };
+  const finding = judgeBasePath("/pool/csi", [], [odd]);
+  assert.equal(finding.state, "problem");
+  assert.match(finding.found, /^\/pool\/csi is on a pool of which the router's row cannot be read.*"raid1"/);
+  const stick = { ...odd, slot: "usb1", mountPoint: "" };
+  assert.equal(judgeBasePath("/pool/csi", [folder("/pool/csi")], [stick, pool]).state, "ok");
+});
+
 Deno.test("judgeDisks() does not count a cluster's disks as this one's when there is no --cluster-id", () => {
   const [finding] = judgeDisks(volumes, { ...settings, cluster: undefined });
   assert.equal(finding!.state, "warning");

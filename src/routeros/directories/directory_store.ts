@@ -17,7 +17,7 @@ import { eachRow, parseJson } from "../console/json.ts";
 import { assertSupported, parseResource } from "../console/router_info.ts";
 import { listFilesInParts } from "../store/paged_lists.ts";
 import { imagePathOf, resourceQuery } from "../store/queries.ts";
-import { parseFiles } from "../store/rows.ts";
+import { mayBeMounted, parseFiles } from "../store/rows.ts";
 import { RouterUptime } from "../store/uptime.ts";
 import {
   countQuery,
@@ -207,12 +207,13 @@ function parseShare(mountPoint: string, frame: string): Omit<ShareView, "upMs"> 
   for (const row of eachRow(frame, "list of disks")) {
     const image = row.text("type", "") === "file" ? imagePathOf(row.text("file-path", "")) : "";
     if (image !== "" && isInside(image, root)) images.push(image);
-    if (!row.flag("mounted", false)) continue;
+    if (!mayBeMounted(row)) continue;
     const mount = `/${row.text("mount-point", "").replace(/^\/+|\/+$/g, "")}`;
     if (mount !== root) {
       if (isInside(mount, root)) mountsBelow.push(mount);
       continue;
     }
+    row.flag("mounted");
     share = {
       slot: row.text("slot"),
       isShared: row.isSet("nfs-sharing"),

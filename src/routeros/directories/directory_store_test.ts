@@ -14,14 +14,15 @@ const named = isLong ? 150_000 : 10_000;
 const mark = "0123abcd";
 
 /** A store over a simulated router that shares a pool. */
-function bench(behaviours: Partial<Behaviours> = {}) {
-  const router = makeRouter({ pools: [{ name: "share", nfsSharing: true }], behaviours });
+function bench(behaviours: Partial<Behaviours> = {}, edit = (output: string) => output) {
+  const pools = [{ name: "share", nfsSharing: true }, { name: "usb1" }];
+  const router = makeRouter({ pools, behaviours });
   const type = typeTo(router);
   const clock = new FakeClock();
   const random = new SeededRandom();
   let longest = 0;
   const transport = new FakeSshTransport(async (command) => {
-    const output = await type(command);
+    const output = edit(await type(command));
     longest = Math.max(longest, output.length);
     return ended(output);
   });
@@ -64,3 +65,20 @@ Deno.test("list() finds all directories in parts where the router's output is li
   assert.deepEqual(await list(), many.toSorted());
   assert.ok(transport.commands.every((command) => command.length <= 1024));
 });
+
+for (const slot of ["usb1", "share"]) {
+  Deno.test(`list() reads the share where "mounted" of ${slot} cannot be read, unless that is the share itself`, async () => {
+    let edited = 0;
+    const odd = (row: string) =>
+      row.includes(`"slot":"${slot}"`) ? row.replace('"mounted":true', '"mounted":1234') : row;
+    const { files, list } = bench({}, (output) =>
+      output.replace(/\{[^{}]*\}/g, (row) => {
+        if (odd(row) !== row) edited++;
+        return odd(row);
+      }));
+    files.makeDirectories(volumes[0]!.slice(1));
+    if (slot === "usb1") assert.deepEqual(await list(), volumes.slice(0, 1));
+    else await assert.rejects(list(), /the key mounted has an unexpected value \(of "share"\)/);
+    assert.equal(edited, 1);
+  });
+}

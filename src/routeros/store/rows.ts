@@ -143,16 +143,17 @@ function wholeVolumeOf(row: Row, id: string): StoredVolume {
 }
 
 /**
- * The pools, with the arrays that they stripe over and that are not sound, of a frame of `uncleanArraysQuery`.
+ * The pools, with the arrays that they stripe over and that are not sound, of a frame of `uncleanArraysQuery`. An array whose state
+ * cannot be read is not sound; one that does not tell what it is a part of is no pool's.
  *
- * @throws {VolumeError} unavailable when an array cannot be read
+ * @throws {VolumeError} unavailable when it is no list
  */
 export function withUnsoundArrays(
   { pools, poolSlots }: Pick<Disks, "pools" | "poolSlots">,
   frame: string,
 ): readonly Pool[] {
   const below = parseRows(frame, "list of arrays").flatMap((row) => {
-    const [slot, master, state] = [row.text("slot"), row.text("raid-master", ""), stateOf(row)];
+    const [slot, master, state] = [row.find("slot") ?? "", row.find("raid-master") ?? "", shownStateOf(row)];
     return master === "" || master === "none" || parseArrayState(state).sound
       ? []
       : [{ slot, master, state }];
@@ -168,6 +169,16 @@ export function withUnsoundArrays(
 /** The state of an array; a router may give its parts as a list. */
 export function stateOf(row: Row): string {
   return row.texts("state").join(", ");
+}
+
+/** The same, in words where it cannot be read; such an array is not sound. */
+export function shownStateOf(row: Row): string {
+  try {
+    return stateOf(row);
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    return "of a state that cannot be read";
+  }
 }
 
 /** Where a disk is mounted, or may be, as far as its row can be read. */
@@ -197,7 +208,7 @@ function mountOf(row: Row, id: string): Mount | undefined {
 }
 
 /** Whether the row does not deny that the disk is mounted. */
-function mayBeMounted(row: Row): boolean {
+export function mayBeMounted(row: Row): boolean {
   return row.findFlag("mounted") ?? row.isSet("mounted");
 }
 
@@ -306,9 +317,12 @@ export function slotsBelow(row: Row): readonly string[] {
  * at few those that are mounted.
  */
 function noteLinks(row: Row, id: string, upon: Map<string, string[]>): void {
-  for (const below of links.flatMap((link) => row.isSet(link) ? row.findAny(link, textsIn) ?? [] : [])) {
-    upon.set(below, [...upon.get(below) ?? [], id]);
-  }
+  for (const below of findSlotsBelow(row)) upon.set(below, [...upon.get(below) ?? [], id]);
+}
+
+/** What may be the slots of the disks that one lies on, of a row that need not be readable. */
+export function findSlotsBelow(row: Row): readonly string[] {
+  return links.flatMap((link) => row.isSet(link) ? row.findAny(link, textsIn) ?? [] : []);
 }
 
 /** What of a value may be a volume's slot. */

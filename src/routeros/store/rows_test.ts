@@ -231,6 +231,21 @@ Deno.test("parseDisks() gives no pool a label that a mounted disk has too which 
   }
 });
 
+Deno.test("withUnsoundArrays() takes one array that cannot be read for unsound, and reads the others", () => {
+  const arrays = [
+    { slot: "m0", "raid-master": 7, state: "degraded" },
+    { slot: "m1", "raid-master": "raid1", state: 7 },
+    { "raid-master": "raid1", state: "degraded" },
+    { slot: "m3", "raid-master": "raid1", state: "degraded" },
+  ];
+  const [found] = withUnsoundArrays(disksOf(pool), JSON.stringify(arrays));
+  assert.deepEqual(found!.unsoundArrays?.map(({ slot, state }) => [slot, state]), [
+    ["m1", "of a state that cannot be read"],
+    ["", "degraded"],
+    ["m3", "degraded"],
+  ]);
+});
+
 Deno.test("parseDisks() orders volumes by the code units of their ids", () => {
   const ids = disksOf(...["b", "a-", "B", "a0", "a"].map((slot) => ({ ...disk, slot }))).volumes.map((
     { id },

@@ -1,7 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { poolOf } from "../model/ids/ids.ts";
 import { isImageOf } from "../model/image_names.ts";
-import type { RouterState, StoredFile } from "../model/inventory.ts";
+import type { Pool, RouterState, StoredFile } from "../model/inventory.ts";
 
 /** How long after its boot a router may still be bringing disks back, unless a probe says otherwise. */
 export const defaultSettleMs = 120_000;
@@ -41,7 +41,9 @@ export function assertAbsenceProven(
 
 /** Why the router's row of the pool of `path` cannot be read, so that it is neither mounted nor absent; undefined where it is read. */
 export function whyPoolUnreadable(
-  { pools, unreadablePools = [] }: Pick<RouterState, "pools" | "unreadablePools">,
+  { pools, unreadablePools = [] }: Pick<RouterState, "unreadablePools"> & {
+    readonly pools: readonly Pick<Pool, "mountPoint">[];
+  },
   path: string,
 ): string | undefined {
   const wanted = poolOf(path);
