@@ -2,6 +2,7 @@ import type { CommandIo } from "../io.ts";
 import { type FlagValues } from "../flags.ts";
 import { messageAbout } from "../../volume/error_messages.ts";
 import { splitHandle, VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
+import { canonicalAddress } from "../../volume/model/address.ts";
 import { routerFlags } from "./flag_tables.ts";
 import type { FileRouter, RoutersParser } from "./router_keys.ts";
 import {
@@ -192,6 +193,11 @@ function readBackend(
   return { ...readRouterSettings(flags, facts, readText), isDefault, topology };
 }
 
+/** Two routers of one are the same service, however it is written; one under two names nobody can tell. */
+function addressOf({ router: { address, port } }: Pick<ControllerConfig, "router">): string {
+  return `${canonicalAddress(address)} ${port}`;
+}
+
 /** The same folder of one router twice is a mistake: neither controller would know the other's promises. */
 function sharedFolders(
   routers: readonly FileRouter[],
@@ -199,7 +205,7 @@ function sharedFolders(
 ): readonly string[] {
   return backends.flatMap(({ router, settings }, index) => {
     const others = backends.slice(0, index).flatMap((other, at) => {
-      if (other.router.address !== router.address || other.router.port !== router.port) return [];
+      if (addressOf(other) !== addressOf({ router })) return [];
       const both = settings.basePaths.find((path) =>
         other.settings.basePaths.some((one) => areNested(one, path))
       );

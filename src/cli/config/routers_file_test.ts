@@ -151,6 +151,27 @@ Deno.test("all problems are reported at once, with file, key, value and what is 
   assert.equal(problems.length, expected.length, problems.join("\n"));
 });
 
+Deno.test("a folder of one router twice is refused however the address is written", () => {
+  const problemsWith = (one: string, other: string) =>
+    problemsOf([
+      "routers:",
+      router("name: nas1", `address: "${one}"`, "default: true"),
+      router("name: nas2", `address: "${other}"`),
+    ].join("\n"));
+  for (
+    const [one, other] of [
+      ["nas.example.com", "NAS.example.com"],
+      ["fd00::1", "FD00:0:0::1"],
+      ["fd00::a00:1", "fd00::10.0.0.1"],
+    ] as const
+  ) {
+    const [problem, ...more] = problemsWith(one, other);
+    assert.match(problem ?? "", /routers\[1\]\.basePaths cannot be .*which has the same address/, other);
+    assert.deepEqual(more, []);
+  }
+  assert.deepEqual(problemsWith("fd00::1", "fd00::2"), []);
+});
+
 Deno.test("values that may be secret are not repeated", () => {
   const secret = "hunter2-hunter2";
   const texts = [

@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { duringCall } from "../../async/waiting.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { messageOf } from "../../volume/error_messages.ts";
+import { canonicalAddress } from "../../volume/model/address.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import type { PathAddress } from "./nvme_tool.ts";
@@ -59,13 +60,6 @@ async function lookUp(
 /** Whether the path has that address. */
 export function leadsTo(path: TargetPath, there: PathAddress): boolean {
   return path.addresses.some(({ address, port }) =>
-    port === there.port && canonical(address) === canonical(there.address)
+    port === there.port && canonicalAddress(address) === canonicalAddress(there.address)
   );
-}
-
-/** One IPv6 address can be written in many ways. */
-function canonical(address: string): string {
-  return isIP(address) === 6 && !address.includes("%")
-    ? new URL(`http://[${address}]/`).hostname
-    : address.toLowerCase();
 }

@@ -11,6 +11,13 @@ export function isHostAddress(text: string): boolean {
     nameForm.test(text) && !endsInNumber.test(text);
 }
 
+/** The form in which two texts of one address are the same: IPv6 has many, and no name depends on its letters' case. */
+export function canonicalAddress(address: string): string {
+  return isIPv6(address) && !address.includes("%")
+    ? new URL(`http://[${address}]/`).hostname
+    : address.toLowerCase();
+}
+
 /** The maximum number of addresses of one router: a node connects a path to each. */
 export const maxNvmeAddresses = 8;
 
@@ -23,7 +30,7 @@ export const maxNvmeAddresses = 8;
 export function parseNvmeAddresses(key: string, text: string): readonly string[] {
   const addresses = text.split(",");
   const sound = addresses.length <= maxNvmeAddresses && addresses.every(isHostAddress) &&
-    new Set(addresses).size === addresses.length;
+    new Set(addresses.map(canonicalAddress)).size === addresses.length;
   if (sound) return addresses;
   const several = `or up to ${maxNvmeAddresses} different ones separated by commas`;
   throw new VolumeError(

@@ -16,7 +16,7 @@ Deno.test("parseNvmeAddresses() reads IP addresses and names, up to eight of the
 });
 
 Deno.test("parseNvmeAddresses() throws invalid for everything else", () => {
-  const lists = ["", ",", "a,", ",a", "a,,b", "a, b", "a,a", `${eight.join()},b`];
+  const lists = ["", ",", "a,", ",a", "a,,b", "a, b", "a,a", "a,A", "fd00::1,FD00:0::1", `${eight.join()},b`];
   const names = ["-a", "a-", ".", "a b", "a;b", "a/b", "a\n", "[::1]", "$(x)", 'a"', "x".repeat(256)];
   const numbers = [
     "10.0.0.1:4420",
