@@ -50,10 +50,20 @@ export class Writer {
     await until("it writes", () => this.acknowledged > 3);
   }
 
-  /** Waits until it wrote more. */
-  async proceeds(limitMs?: number): Promise<number> {
+  /**
+   * Waits until it wrote more: longer than the 30 s after which the kernel sends again what has got no answer.
+   *
+   * @throws {Error} at once when it has ended instead
+   */
+  async proceeds(limitMs = 60_000): Promise<number> {
     const before = this.acknowledged;
-    return await until("the writer goes on", () => this.acknowledged > before, limitMs);
+    const ended = this.#child.status.then(({ code }) => {
+      throw new Error(`the writer ended with ${code} after line ${before}`);
+    });
+    return await Promise.race([
+      until("the writer goes on", () => this.acknowledged > before, limitMs),
+      ended,
+    ]);
   }
 
   /** Lets it end after the line that it is at; no line may have failed. */
