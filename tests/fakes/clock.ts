@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../../src/volume/ports/system.ts";
 
 interface Waiting {
@@ -56,7 +57,7 @@ export class FakeClock implements Clock {
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     for (;;) {
-      await settle();
+      await setImmediate();
       const next = this.#waiting.toSorted((a, b) => a.at - b.at || a.order - b.order)[0];
       if (next === undefined || next.at > end) break;
       this.#waiting = this.#waiting.filter((other) => other !== next);
@@ -64,10 +65,6 @@ export class FakeClock implements Clock {
       next.wake();
     }
     this.#now = end;
-    await settle();
+    await setImmediate();
   }
-}
-
-async function settle(): Promise<void> {
-  for (let i = 0; i < 400; i++) await Promise.resolve();
 }

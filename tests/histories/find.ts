@@ -77,6 +77,8 @@ async function historyOf(steps: readonly Step[], setting: Setting): Promise<read
 }
 
 if (import.meta.main) {
+  // Schedules are full of refusals, and a stack is read of none of them.
+  Error.stackTraceLimit = 1;
   const [first, count] = Deno.args.map(Number) as [number, number];
   // Sizes in bytes have no number in JSON.
   print(

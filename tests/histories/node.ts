@@ -194,9 +194,10 @@ export class HistoryNode {
   }
 
   state(volumeId: string): NodeState {
-    const connected = [...this.#devices].filter(([nqn, device]) =>
-      device.connected && nqn.split(":").includes(volumeId)
-    ).map(([nqn]) => nqn);
+    const connected: string[] = [];
+    for (const [nqn, device] of this.#devices) {
+      if (device.connected && nqn.split(":").includes(volumeId)) connected.push(nqn);
+    }
     const [mounted, published] = [stagingPath, targetPath].map((path) => this.#mountedAt(path(volumeId)));
     // A raw block is only bound.
     const staged = this.#capability.access === "block" ? published : mounted;

@@ -164,9 +164,10 @@ export class Observer {
 
   /** Returns the path of this cluster's image that contains that text. */
   #pathOf(part: string): string | undefined {
-    return this.#store.allFiles.keys().find((path) =>
-      path.includes(part) && path.endsWith(".img") && isOwn(path)
-    );
+    for (const path of this.#store.allFiles.keys()) {
+      if (path.includes(part) && path.endsWith(".img") && isOwn(path)) return path;
+    }
+    return undefined;
   }
 }
 

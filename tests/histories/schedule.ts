@@ -275,11 +275,14 @@ export type Step = CallStep | OtherStep;
 /** The volumes of a schedule; all but the first are clones. */
 export const volumeNames = ["a", "b"];
 
+/** Asked for at every step. */
+const volumeIds = new Map(volumeNames.map((name) => [name, volumeIdFor(name)]));
+
 /** The id of a volume. The legacy driver's has another form. */
 export function idOf(volume: string, { origin }: Pick<Setting, "origin">): string {
   return volume === volumeNames[0] && origin === "legacy"
     ? "pvc-0f8fad5b-d9cb-469f-a165-70867728950e"
-    : volumeIdFor(volume);
+    : volumeIds.get(volume)!;
 }
 /** Their snapshots: a call for a snapshot names the volume at the same position. */
 export const snapshotNames = ["s", "t"];
