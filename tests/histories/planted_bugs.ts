@@ -107,8 +107,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "a disk is removed unread, exported or not",
     file: "src/controller/records/premises.ts",
-    from: '    { is: "not-exported" },\n    // Shorter than the prefix',
-    to: "    // Shorter than the prefix",
+    from: '    export: [{ is: "not-exported" }],\n    // Shorter than the prefix',
+    to: "    export: [],\n    // Shorter than the prefix",
   },
   {
     title: "a volume counts as deleted when the router does not show it yet",
