@@ -32,7 +32,7 @@ export interface ExpandRequest {
  *
  * @throws {VolumeError} not-found when the volume is not at the path; out-of-range when it is larger than the limit;
  *   precondition when the device does not grow before its next export, or its file system is staged read-only, not mounted or
- *   could not be grown by its stage either; unavailable when there is no device, or a device below a device layer has not grown yet
+ *   could not be grown by its stage either; unavailable when there is no device, or one below a device layer is exported anew
  */
 export async function expandVolume(
   deps: NodeDeps,
@@ -112,8 +112,8 @@ async function awaitGrown(
 
 /**
  * Waits only briefly: a router may show the new size only with the next export. The kubelet never repeats a call on a
- * volume in use that got FAILED_PRECONDITION. Below a device layer the next export may be under way, so that is
- * unavailable.
+ * volume in use that got FAILED_PRECONDITION, and starts no pod with any other error. Below a device layer the next export
+ * may be under way: it ends all sessions, so as long as none is live, that is unavailable.
  */
 async function findGrown(
   deps: NodeDeps,
@@ -128,8 +128,10 @@ async function findGrown(
     return sizeForUser() < requiredBytes ? undefined : found;
   }, growthMs);
   if (grown !== undefined) return grown;
+  const paths = await deps.connector.connections(nqn, context);
+  const isExportedAnew = map === "multipath" && !paths.some(({ state }) => state === "live");
   throw new VolumeError(
-    map === "multipath" ? "unavailable" : "precondition",
+    isExportedAnew ? "unavailable" : "precondition",
     `Cannot expand the volume because its device keeps its size: volume=${volumeId} size=${sizeForUser()} ` +
       `wanted=${requiredBytes}; it grows when the router exports it anew: end the pods that use it, and start them again`,
   );

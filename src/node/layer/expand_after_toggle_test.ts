@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { call, type FakeNode, nqn, sizeBytes, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { dropped, givenUp, inUse, mapName as name } from "../../../tests/fakes/watched_map.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
 const range = { requiredBytes: sizeBytes * 2n, limitBytes: 0n };
@@ -20,13 +21,20 @@ async function expand(node: FakeNode): Promise<bigint> {
   return await done;
 }
 
-Deno.test("expand() throws unavailable, to be retried, while the device still has its size from before the toggle", async () => {
+Deno.test("expand() throws unavailable, to be retried, while a device with its size from before has no live path", async () => {
   const { node } = await inUse();
   // The kubelet never retries a call that got FAILED_PRECONDITION while a pod uses the volume.
-  await assert.rejects(expand(node), (error) => VolumeError.is(error, "unavailable"));
+  node.connections.set(nqn, { state: "connecting" });
+  await assert.rejects(expand(node), refusal("unavailable", /keeps its size/));
+  node.connections.delete(nqn);
   node.device.sizeBytes = range.requiredBytes;
   node.showDevices();
   assert.equal(await expand(node), range.requiredBytes);
+});
+
+Deno.test("expand() to more than the router shows is refused for good, so that the next pod starts all the same", async () => {
+  const { node } = await inUse();
+  await assert.rejects(expand(node), refusal("precondition", /keeps its size: .* end the pods that use it/));
 });
 
 for (const [how, toggle] of Object.entries(toggles)) {
