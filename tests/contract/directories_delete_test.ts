@@ -77,7 +77,31 @@ Deno.test("a directory whose handle names other addresses is gone only where the
   await eventually(() => filesBelow(stack, path).length === 0);
   await remove(stack, handle);
   const other = handle.replaceAll(name, `${name.slice(0, -1)}f`);
-  await rejectsWith(status.FAILED_PRECONDITION, remove(stack, other), /server with other addresses/);
+  await rejectsWith(
+    status.FAILED_PRECONDITION,
+    remove(stack, other),
+    /server with other addresses, or on another disk/,
+  );
+});
+
+Deno.test("a directory that is not on the disk that is mounted now is gone only where that shows that it was deleted here", async () => {
+  await using stack = await startDirectoryStack();
+  const { disks } = stack.simulator.model;
+  const mount = (uuid: string) => {
+    const disk = disks.findBySlot("share")!;
+    disks.replace({ ...disk, extra: { ...disk.extra, "fs-uuid": uuid } });
+  };
+  mount("11111111-0000-4000-8000-000000000000");
+  const { handle, path } = await createDirectory(stack, name);
+  assert.equal((await createDirectory(stack, name)).handle, handle);
+  const gone = handle.replaceAll(name, `${name.slice(0, -1)}f`);
+  await remove(stack, gone);
+  mount("22222222-0000-4000-8000-000000000000");
+  await rejectsWith(status.FAILED_PRECONDITION, remove(stack, gone), /or on another disk/);
+  // What was copied to the new disk is deleted there, also when the answer was lost.
+  await remove(stack, handle);
+  await eventually(() => filesBelow(stack, path).length === 0);
+  await remove(stack, handle);
 });
 
 Deno.test("a name that was deleted can be made again while the earlier directory is still being removed", async () => {

@@ -42,13 +42,19 @@ export async function createDirectory(
   const own = directoryNameFor(name);
   const { folder, addresses } = parameters;
   const path = `${folder}/${markedName(own, deps.settings.cluster)}`;
-  const handle = formatDirectoryHandle(addresses, { path, name: own });
+  const handleOn = (disk: string) => formatDirectoryHandle(addresses, disk, { path, name: own });
+  // One of an impossible form is refused before the router is asked.
+  handleOn("");
   if (deps.inDoubt.wasSent(path, "")) throw mayStillBeDeleted(path);
   const folders = foldersOf(folder);
   // A directory that was deleted since another controller led is kept that long, so that this shows.
   const isSuspect = deps.inDoubt.othersMayStillApply(path, "");
   const view = await deps.store.find([...folders, path], context, isSuspect ? path : undefined);
-  const { freeBytes } = assertShareUsable(view, shareOf(deps.settings), deps.settings.settleMs);
+  const { freeBytes, filesystemUuid } = assertShareUsable(
+    view,
+    shareOf(deps.settings),
+    deps.settings.settleMs,
+  );
   const missing = folders.filter((one) => directoryAt(view, one) === undefined);
   if (missing.length > 0 && !parameters.makesFolder) throw missingFolder(missing[0]!, folder);
   if (directoryAt(view, path) === undefined) {
@@ -56,7 +62,7 @@ export async function createDirectory(
     assertRoom(range, freeBytes);
     for (const one of [...missing, path]) await make(deps, one, context);
   }
-  return { handle, path, capacityBytes: range.requiredBytes };
+  return { handle: handleOn(filesystemUuid), path, capacityBytes: range.requiredBytes };
 }
 
 function isDeletedOf(path: string, original: string): boolean {

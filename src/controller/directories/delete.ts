@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { DirectoryHandle } from "../../volume/model/directory/handle.ts";
-import { addressesHash, isInside } from "../../volume/model/directory/handle.ts";
+import { isInside, serverHash } from "../../volume/model/directory/handle.ts";
 import { deletedPath, isMarked, markedName } from "../../volume/model/directory/names.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { assertSettled } from "../../volume/rules/absence.ts";
@@ -9,8 +9,8 @@ import { type DirectoryDeps, type DirectorySettings, shareOf } from "./deps.ts";
 
 /**
  * Deletes a directory: renames it, so that no node can mount it any more, and leaves the removal of its content to the
- * background. Two commands. One that is provably not there counts as deleted, unless its handle names other addresses than
- * the controller's: then it may be on another router.
+ * background. Two commands. One that is provably not there counts as deleted, unless its handle was made for other addresses than
+ * the controller's, or another disk than is mounted: then it may be there.
  *
  * @throws {VolumeError} precondition when it is not this cluster's, lies outside the base paths, holds another disk, or is
  *   not there and may be elsewhere; unavailable while its share is not mounted, or disks may be missing after a boot
@@ -21,14 +21,14 @@ export async function deleteDirectory(
   context: CallContext,
 ): Promise<void> {
   assertOwn(deps.settings, path, name);
-  const isElsewhere = addressesHash(deps.settings.addresses) !== hash;
-  const view = await deps.store.find([path], context, isElsewhere ? path : undefined);
-  getShareDisk(view, shareOf(deps.settings));
+  const view = await deps.store.find([path], context);
+  const { filesystemUuid } = getShareDisk(view, shareOf(deps.settings));
   const found = view.entries.find((entry) => entry.path === path);
   assertSettled(view, deps.settings.settleMs);
   if (found === undefined) {
-    const isDeleted = view.entries.length > 0 || deps.removals.has(path);
-    if (isElsewhere && !isDeleted) throw notOfThisServer(path);
+    if (serverHash(deps.settings.addresses, filesystemUuid) === hash || deps.removals.has(path)) return;
+    const { entries } = await deps.store.find([path], context, path);
+    if (entries.length === 0) throw notOfThisServer(path);
     return;
   }
   if (!found.directory) throw refused(path, "it is no directory");
@@ -68,8 +68,8 @@ export function assertOwn({ basePaths, cluster }: DirectorySettings, path: strin
 function notOfThisServer(path: string): VolumeError {
   return refused(
     path,
-    "it is not there, and its handle was made for a server with other addresses: if that was another router, delete it " +
-      "there; then remove the finalizers of its PersistentVolume",
+    "it is not there, and was made at a server with other addresses, or on another disk: if it is there, delete it there; " +
+      "then remove the finalizers of its PersistentVolume",
   );
 }
 

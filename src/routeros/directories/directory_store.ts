@@ -218,6 +218,7 @@ function parseShare(mountPoint: string, frame: string): Omit<ShareView, "upMs"> 
       slot: row.text("slot"),
       isShared: row.isSet("nfs-sharing"),
       freeBytes: row.integer("free"),
+      filesystemUuid: row.find("fs-uuid") ?? "",
     };
   }
   return { share, images, mountsBelow };

@@ -8,6 +8,8 @@ export interface ShareDisk {
   /** Whether the router shares it over NFS. */
   readonly isShared: boolean;
   readonly freeBytes: bigint;
+  /** "" where the router does not show it. */
+  readonly filesystemUuid: string;
 }
 
 /** State of the share that every read returns, so that absence can be judged. */

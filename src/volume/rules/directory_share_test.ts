@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { assertNothingElseIn, assertShareUsable, shareProblem } from "./directory_share.ts";
 
-const share = { slot: "raid2", isShared: false, freeBytes: 1n << 39n };
+const share = { slot: "raid2", isShared: false, freeBytes: 1n << 39n, filesystemUuid: "" };
 
 Deno.test("shareProblem() advises nobody to share a pool on which images of block volumes lie", () => {
   const view = { share, images: ["/share/csi/pvc-1.img"], mountsBelow: [], upMs: 120_000 };

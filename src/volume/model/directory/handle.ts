@@ -24,7 +24,7 @@ export interface NfsAddress {
 
 /** What the handle of a directory that this driver has made says. */
 export interface DirectoryHandle {
-  /** Eight hex digits that represent the server's addresses, see {@linkcode addressesHash}. */
+  /** Eight hex digits that represent the server's addresses and the disk, see {@linkcode serverHash}. */
   readonly hash: string;
   /** The directory, from the root of the server. */
   readonly path: string;
@@ -55,18 +55,26 @@ export function formatNfsAddresses(addresses: readonly NfsAddress[]): string {
   return addresses.map(formatAddress).join(",");
 }
 
-/** Eight hex digits that represent a server: its addresses in any order, with or without the default port. */
-export function addressesHash(addresses: readonly NfsAddress[]): string {
-  return digest(addresses.map(formatAddress).toSorted().join(","), 8);
+/**
+ * Eight hex digits that represent where a directory is: the server's addresses in any order, with or without the default port, and
+ * the file system that is its share.
+ *
+ * @param filesystemUuid "" where the router shows none
+ */
+export function serverHash(addresses: readonly NfsAddress[], filesystemUuid: string): string {
+  const server = addresses.map(formatAddress).toSorted().join(",");
+  return digest(filesystemUuid === "" ? server : `${server} ${filesystemUuid}`, 8);
 }
 
 /**
  * The handle of a directory that this driver makes: `<hash>@<path>@<pv-name>`.
  *
+ * @param filesystemUuid as for {@linkcode serverHash}
  * @throws {VolumeError} invalid when path or name have another form, or are too long
  */
 export function formatDirectoryHandle(
   addresses: readonly NfsAddress[],
+  filesystemUuid: string,
   { path, name }: Omit<DirectoryHandle, "hash">,
 ): string {
   if (byteLength(path) > maxDirectoryPathBytes) {
@@ -78,7 +86,7 @@ export function formatDirectoryHandle(
         "use a shorter --base-path or a shorter path of the StorageClass",
     );
   }
-  const handle = `${addressesHash(addresses)}@${path}@${name}`;
+  const handle = `${serverHash(addresses, filesystemUuid)}@${path}@${name}`;
   if (parseDirectoryHandle(handle) !== undefined) return handle;
   throw new VolumeError(
     "invalid",

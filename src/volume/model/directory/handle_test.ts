@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { refusal } from "../../../../tests/fakes/refusal.ts";
 import {
-  addressesHash,
   formatDirectoryHandle,
   formatNfsAddresses,
   isDirectoryPath,
@@ -11,6 +10,7 @@ import {
   maxDirectoryPathBytes,
   parseDirectoryHandle,
   parseNfsAddresses,
+  serverHash,
 } from "./handle.ts";
 
 const name = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
@@ -62,19 +62,21 @@ Deno.test("formatNfsAddresses() writes what parseNfsAddresses() reads", () => {
   }
 });
 
-Deno.test("addressesHash() is the SHA-256 of the sorted addresses, whatever their order and default port", () => {
+Deno.test("serverHash() is the SHA-256 of the sorted addresses, whatever their order and default port", () => {
   const expected = createHash("sha256").update("10.0.0.1,10.0.0.2:2050").digest("hex").slice(0, 8);
   for (const text of ["10.0.0.1,10.0.0.2:2050", "10.0.0.2:2050,10.0.0.1:2049"]) {
-    assert.equal(addressesHash(addresses(text)), expected);
+    assert.equal(serverHash(addresses(text), ""), expected);
   }
-  assert.notEqual(addressesHash(addresses("10.0.0.1")), addressesHash(addresses("10.0.0.1:111")));
+  assert.notEqual(serverHash(addresses("10.0.0.1"), ""), serverHash(addresses("10.0.0.1:111"), ""));
+  const disks = ["", "uuid-1", "uuid-2"].map((uuid) => serverHash(addresses("10.0.0.1"), uuid));
+  assert.equal(new Set(disks).size, 3);
 });
 
 Deno.test("a directory's handle is formatted and parsed both ways", () => {
-  const handle = formatDirectoryHandle(addresses("10.0.0.1"), { path, name });
-  assert.equal(handle, `${addressesHash(addresses("10.0.0.1"))}@${path}@${name}`);
+  const handle = formatDirectoryHandle(addresses("10.0.0.1"), "", { path, name });
+  assert.equal(handle, `${serverHash(addresses("10.0.0.1"), "")}@${path}@${name}`);
   assert.deepEqual(parseDirectoryHandle(handle), {
-    hash: addressesHash(addresses("10.0.0.1")),
+    hash: serverHash(addresses("10.0.0.1"), ""),
     path,
     name,
   });
@@ -82,15 +84,15 @@ Deno.test("a directory's handle is formatted and parsed both ways", () => {
 
 Deno.test("formatDirectoryHandle() takes the longest path, and refuses one byte more", () => {
   const longest = "/".padEnd(maxDirectoryPathBytes, "p");
-  const handle = formatDirectoryHandle(addresses("nas"), { path: longest, name: "n".repeat(48) });
+  const handle = formatDirectoryHandle(addresses("nas"), "", { path: longest, name: "n".repeat(48) });
   assert.equal(handle.length, maxDirectoryHandleBytes);
   assert.equal(parseDirectoryHandle(handle)?.path, longest);
   assert.throws(
-    () => formatDirectoryHandle(addresses("nas"), { path: `${longest}p`, name }),
+    () => formatDirectoryHandle(addresses("nas"), "", { path: `${longest}p`, name }),
     refusal("invalid", /too long/),
   );
   assert.throws(
-    () => formatDirectoryHandle(addresses("nas"), { path: longest, name: "n".repeat(49) }),
+    () => formatDirectoryHandle(addresses("nas"), "", { path: longest, name: "n".repeat(49) }),
     refusal("invalid"),
   );
 });
