@@ -1,4 +1,4 @@
-import { assertPoolShown, assertSettled } from "../../volume/rules/absence.ts";
+import { assertSettled, assertShown } from "../../volume/rules/absence.ts";
 import type { VolumeHealth } from "../../volume/model/health/health.ts";
 import type { HardwareFinding } from "../../volume/model/health/hardware.ts";
 import { judgeHealth, type RouterBoot, withHardware } from "../../volume/rules/health/health.ts";
@@ -119,11 +119,8 @@ async function judgeAll(call: ControllerCall): Promise<readonly JudgedVolume[]> 
   const askedMs = call.clock.now();
   const inventory = await call.store.inventory(call.context);
   const files = await ownFiles(call, inventory);
-  assertSettled(files, settleMs);
-  for (const base of basePaths) {
-    const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));
-    if (!shown) assertPoolShown(files, base);
-  }
+  const withVolumes = new Set(inventory.volumes.map(({ imagePath }) => poolOf(imagePath)));
+  assertShown(files, basePaths.filter((base) => !withVolumes.has(poolOf(base))), settleMs);
   const health = judgeHealth(
     { ...inventory, ...files },
     cluster,

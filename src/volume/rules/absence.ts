@@ -13,13 +13,11 @@ export const defaultSettleMs = 120_000;
  */
 export function assertSettled(state: Pick<RouterState, "upMs">, settleMs: number): void {
   if (state.upMs >= settleMs) return;
-  const left = Math.ceil((settleMs - state.upMs) / 1000);
+  const [up, left] = [Math.floor(state.upMs / 1000), Math.ceil((settleMs - state.upMs) / 1000)];
   throw new VolumeError(
     "unavailable",
-    `Cannot determine which disks the router has because it booted only ${
-      Math.floor(state.upMs / 1000)
-    } s ago and disks come ` +
-      `back late: try again in ${left} s`,
+    `Cannot determine which disks the router has because it booted only ${up} s ago and disks come back late: ` +
+      `try again in ${left} s`,
   );
 }
 
@@ -75,17 +73,8 @@ export function assertPoolReadable(
  */
 export function assertShown(state: RouterState, basePaths: readonly string[], settleMs: number): void {
   assertSettled(state, settleMs);
-  for (const basePath of basePaths) assertPoolShown(state, basePath);
-}
-
-/**
- * Like {@linkcode assertShown}, of one pool.
- *
- * @throws {VolumeError} unavailable when the pool of `path` is not mounted
- */
-export function assertPoolShown(state: RouterState, path: string): void {
-  const isShown = state.unreadablePools?.some(({ mountPoint }) => mountPoint === poolOf(path)) ?? false;
-  if (!isShown) assertPoolMounted(state, path);
+  const odd = new Set(state.unreadablePools?.map(({ mountPoint }) => mountPoint));
+  for (const path of basePaths) if (!odd.has(poolOf(path))) assertPoolMounted(state, path);
 }
 
 /** @throws {VolumeError} unavailable when the pool of `path` is not mounted, or its row cannot be read */
