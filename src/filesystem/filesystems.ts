@@ -141,16 +141,10 @@ export class SystemFilesystems implements Filesystems {
     }
     const result = await this.#run("resize2fs", (path) => [path], device, context);
     if (result.code === 0) return;
-    // The kernel gives both reasons one error (`ext4_resize_begin` in fs/ext4/resize.c).
-    const denied = /Permission denied to resize/.test(result.stderr);
+    const why = refusedGrowth(result.stderr);
     throw new VolumeError(
-      denied ? "precondition" : "unavailable",
-      `Cannot grow the file system${
-        denied
-          ? " because it holds errors that a check has to repair first, or this process lacks CAP_SYS_RESOURCE"
-          : ""
-      }: ` +
-        `device=${device.path}: ${complaint(result)}`,
+      why === undefined ? "unavailable" : "precondition",
+      `Cannot grow the file system${why ?? ""}: device=${device.path}: ${complaint(result)}`,
     );
   }
 
@@ -271,6 +265,18 @@ function parseTrimmed(output: string): bigint {
   const match = /\(([0-9]+) bytes\) trimmed/.exec(output);
   if (match !== null) return BigInt(match[1]!);
   throw new VolumeError("unavailable", `Cannot read what fstrim says: output=${output.trim()}`);
+}
+
+/** Why resize2fs would refuse the same growth again; undefined where it may not. */
+function refusedGrowth(stderr: string): string | undefined {
+  // The kernel gives both reasons one error (`ext4_resize_begin` in fs/ext4/resize.c).
+  if (/Permission denied to resize/.test(stderr)) {
+    return " because it holds errors that a check has to repair first, or this process lacks CAP_SYS_RESOURCE";
+  }
+  // With blocks of 1 KiB from about 1 TiB on.
+  return /too many block group descriptors/.test(stderr)
+    ? " because its blocks are too small for that size"
+    : undefined;
 }
 
 /** The file systems that the driver makes. */

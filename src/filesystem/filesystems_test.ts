@@ -302,15 +302,23 @@ for (
   });
 }
 
-Deno.test("grow() names both causes of a refusal for which the kernel has one error", async () => {
-  const stderr = "resize2fs: Permission denied to resize filesystem";
-  const { filesystems, files } = deps(() => ({ code: 1, stderr }));
-  files.contents = () => filled(1n);
-  await assert.rejects(
-    filesystems.grow(device, "ext4", "/staging", context),
-    refusal("precondition", /errors that a check has to repair.*or this process lacks CAP_SYS_RESOURCE/),
-  );
-});
+for (
+  const [says, kind, why] of [
+    [
+      "Permission denied to resize filesystem",
+      "precondition",
+      /errors that a check.* or this process lacks CAP_SYS/,
+    ],
+    ["New size results in too many block group descriptors.", "precondition", /its blocks are too small/],
+    ["Input/output error while reading", "unavailable", /^Cannot grow the file system: /],
+  ] as const
+) {
+  Deno.test(`grow() throws ${kind} where resize2fs says "${says}"`, async () => {
+    const { filesystems, files } = deps(() => ({ code: 1, stderr: `resize2fs: ${says}` }));
+    files.contents = () => filled(1n);
+    await assert.rejects(filesystems.grow(device, "ext4", "/staging", context), refusal(kind, why));
+  });
+}
 
 /** The start of an ext4 with blocks of 1 KiB that leaves so many of them on the device unused. */
 function filled(left: bigint): Uint8Array {

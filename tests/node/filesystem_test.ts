@@ -315,6 +315,34 @@ nodeTest("label and mkfs options reach the file system", async (node) => {
   await node.unstage(volume);
 });
 
+nodeTest(
+  "an ext4 whose blocks are too small for its volume stays with its pod, in use or not",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1");
+    const change = { volumeContext: { mkfsOptions: "-b 1024" } };
+    await node.stage(volume, change);
+    await node.publish(volume);
+    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
+    const bytes = 2n << 40n;
+    volume.grow(bytes);
+    const range = { requiredBytes: bytes, limitBytes: 0n };
+    const expand = () =>
+      node.service.expand({ volumeId: "pvc-1", volumePath: node.target("pvc-1"), range }, call());
+    await assert.rejects(expand(), refusal("precondition", /blocks are too small/));
+    await node.unpublish(volume);
+    await node.unstage(volume);
+    volume.nextEpoch();
+    await node.stage(volume, change);
+    await node.publish(volume);
+    const { problems } = await node.service.volumeHealth("pvc-1", call());
+    assert.deepEqual(problems.map(({ reason }) => reason), ["NotGrown"]);
+    await assert.rejects(expand(), refusal("precondition", /blocks are too small/));
+    assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
+    await node.unpublish(volume);
+    await node.unstage(volume);
+  },
+);
+
 nodeTest("an ext4 with errors=panic is mounted so that an error makes it read-only", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume);
