@@ -80,7 +80,6 @@ async function decideUnpublishing(
   if (volume !== undefined && !isAnothers(volume, cluster)) {
     return await decideTaking(call, view, volume, nodeId);
   }
-  if (view.isAssumed) return { need: "own" };
   await assertInNoOtherSlot(call, id, nodeId);
   if (volume !== undefined) assertShownOrGone(call, id, view);
   call.misplaced?.assertNotSeen(cluster, id, "unpublish");
