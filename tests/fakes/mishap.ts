@@ -31,8 +31,8 @@ export interface Mishap {
   /** Another client's action between the command and the reading back. */
   readonly after?: () => void;
   /**
-   * Whether it takes effect; `half` leaves the image of a removed disk, the subvolume of one to be added, and half of a
-   * copy that counts as done.
+   * Whether it takes effect; `half` leaves the image of a removed disk, the subvolume of one to be added, half of a copy that
+   * counts as done, and an export off that was to be toggled for a larger size.
    *
    * @default {true without a refusal}
    */

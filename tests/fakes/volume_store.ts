@@ -53,6 +53,8 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
   refusesDisks = false;
   /** Whether it takes the size of a disk for what it was, and says nothing. */
   growsNothing = false;
+  /** Whether it gives a disk that is exported a new size only while its export is turned off and on. */
+  growsAfterToggle = false;
   /** How many bytes of a comment it keeps. */
   maxComment = Infinity;
   /** How long an export can still be written to after it was withdrawn, in milliseconds. */
@@ -210,7 +212,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
       return areHeld || !isAsked ? this.#remove(write.id, write.remove, half, areHeld) : undefined;
     }
     if (!premises.every(isHeld)) return undefined;
-    return "add" in write ? this.#add(write.add, half) : this.#change(write.id, write.set);
+    return "add" in write ? this.#add(write.add, half) : this.#change(write.id, write.set, half);
   }
 
   async removeImage(
@@ -359,10 +361,14 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     return undefined;
   }
 
-  #change(id: string, asked: VolumeChange): undefined {
+  #change(id: string, asked: VolumeChange, half: boolean): string | undefined {
+    if (half && asked.bounce) {
+      return this.#change(id, { export: false }, false) ?? "failure: not enough space";
+    }
     const disk = this.disks.get(id)!;
     const { sizeBytes, ...rest } = asked;
-    const change: VolumeChange = this.growsNothing || sizeBytes === undefined ? rest : asked;
+    const isFixed = this.growsNothing || this.growsAfterToggle && disk.exported && !asked.bounce;
+    const change: VolumeChange = isFixed || sizeBytes === undefined ? rest : asked;
     const changed = changedDisk(disk, change);
     const after = { ...changed, comment: clipBytes(changed.comment, this.maxComment) };
     const grows = after.sizeBytes > disk.sizeBytes;
@@ -378,6 +384,7 @@ export class FakeVolumeStore extends StoreContents implements VolumeStore {
     if (after.exported && ways.length > 1) {
       this.violations.push(`${disk.imagePath} through ${ways.join(" and ")}`);
     }
+    return undefined;
   }
 
   /** The image gets the size that its disk is given, also where it was larger. */

@@ -66,6 +66,8 @@ class Checker {
   readonly #begunBlind = new Set<string>();
   /** The exports that nodes were given and still rely on, as `volume nqn`. */
   readonly #served = new Set<string>();
+  /** What an expansion has turned off of these, with the NQN, by volume: it is to be on again. */
+  readonly #toggled = new Map<string, string>();
   /** The NQN under which each volume was exported when the router showed its disk last. */
   readonly #shown = new Map<string, string | undefined>();
   readonly #contents = new Contents();
@@ -126,7 +128,10 @@ class Checker {
       const isTold = (of: string) => !this.#isClusterRestored && this.#exports.isAttached(of);
       this.#contents.restored(this.#images.keys().filter((of) => !isTold(of)), this.#kernels.values());
     }
-    if (forgets) this.#served.clear();
+    if (forgets) {
+      this.#served.clear();
+      this.#toggled.clear();
+    }
     this.#exports.rebooted();
   }
 
@@ -137,6 +142,7 @@ class Checker {
     for (const call of this.#calls.values()) this.#forgotten.add(call);
     this.#holders.clear();
     this.#served.clear();
+    this.#toggled.clear();
   }
 
   /** The node that was given an NQN; undefined where several may be. */
@@ -161,6 +167,7 @@ class Checker {
 
   /** From now on that node does not rely on the volume's export, or none. */
   #release(of: string, node?: string): void {
+    this.#toggled.delete(of);
     for (const served of this.#served) {
       const [volume, nqn] = served.split(" ") as [string, string];
       const isOthers = node !== undefined && (this.#ownerOf(of, nqn) ?? node) !== node;
@@ -234,11 +241,13 @@ class Checker {
     return isSo(call, { image, kernel, owner, isShared: this.#sharing.isShared(call.of) });
   }
 
-  #answer({ call: number, error, nqn, ready, listed, compared, refused, calm }: Answer): void {
+  #answer({ call: number, error, nqn, ready, listed, compared, refused, calm, undisturbed }: Answer): void {
     const call = this.#calls.get(number);
     if (call === undefined) throw new Error(`call ${number} never began`);
     this.#calls.delete(number);
     const { verb, of, node } = call;
+    const off = this.#toggled.get(of);
+    if (verb === "expand" && undisturbed && off !== undefined) this.#violated(`an expansion left ${off} off`);
     if (verb === "publish" || verb === "unpublish") {
       this.#sharing.answered({ of, node: node!, verb }, error, compared === true);
       const own = call.before !== undefined && this.#nodeOfNqn.get(call.before) === node;
@@ -383,9 +392,17 @@ class Checker {
   #showed(of: string, exported: string | undefined): void {
     const before = this.#shown.get(of);
     this.#shown.set(of, exported);
-    if (before !== exported && this.#served.delete(`${of} ${before}`)) {
-      this.#violated(`${before} was taken away, and nobody asked for that`);
-    }
+    if (before === exported) return;
+    const isServed = this.#served.delete(`${of} ${before}`);
+    const isToggle = exported === undefined &&
+      this.#calls.values().some((call) => call.verb === "expand" && call.of === of);
+    if (isServed && isToggle) this.#toggled.set(of, before!);
+    else if (isServed) this.#violated(`${before} was taken away, and nobody asked for that`);
+    if (exported === undefined) return;
+    // A node that has given it up meanwhile relies on it no more.
+    const isKept = this.#kernels.values().some((one) => one.of === of && one.connected.includes(exported));
+    if (this.#toggled.get(of) === exported && isKept) this.#served.add(`${of} ${exported}`);
+    this.#toggled.delete(of);
   }
 
   #kernel({ kind: _, ...kernel }: Kernel & { readonly kind: string }): void {

@@ -30,6 +30,10 @@ import {
 
 const good: Record<string, readonly HistoryEvent[]> = {
   "a whole life": deleted,
+  "an expansion that dies while the export is off": [
+    ...[...written, call(4, "expand", { bytes: 2n * bytes }), image("w1")],
+    ...[ok(4, { error: "unavailable" }), image("w1", first)],
+  ],
   "a volume that is made again, blank": [...deleted, call(7, "create", { bytes }), image(undefined), ok(7)],
   "a volume that is made again before it was deleted, and gets a late write": [
     ...written,
@@ -292,6 +296,25 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
   "an expansion that did not happen": [
     [...created, call(2, "expand", { bytes: 2n * bytes }), ok(2)],
     /expand of pvc-1 was answered OK and never so/,
+  ],
+  "an export that an expansion has turned off and not on again": [
+    [
+      ...written,
+      call(4, "expand", { bytes: 2n * bytes }),
+      image("w1"),
+      ok(4, {
+        error: "unavailable",
+        undisturbed: true,
+      }),
+    ],
+    /an expansion left nqn:pvc-1:1-00000001 off/,
+  ],
+  "an export that goes after an expansion has turned it off and on": [
+    [
+      ...[...written, call(4, "expand", { bytes: 2n * bytes }), image("w1"), image("w1", first)],
+      ...[ok(4, { error: "unavailable", undisturbed: true }), image("w1")],
+    ],
+    /nqn:pvc-1:1-00000001 was taken away, and nobody asked for that/,
   ],
   "a publish that another call undoes": [
     [...written, image("w1")],

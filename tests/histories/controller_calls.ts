@@ -63,17 +63,19 @@ export class ControllerCalls {
 
   readonly #shared: boolean;
   readonly #isStatic: boolean;
+  readonly #toggles: boolean;
   readonly #cloneBytes: bigint;
   readonly #volumeIds: readonly [string, string];
 
   /** @param hasImage whether a snapshot exists on the router */
   constructor(
     hasImage: (id: string) => boolean,
-    setting: Pick<Setting, "shared" | "cloneGib" | "origin">,
+    setting: Pick<Setting, "shared" | "cloneGib" | "origin" | "toggles">,
   ) {
     this.#hasImage = hasImage;
     this.#shared = setting.shared;
     this.#isStatic = setting.origin === "imported";
+    this.#toggles = setting.toggles;
     this.#cloneBytes = BigInt(setting.cloneGib) * gibibyte;
     this.#volumeIds = volumeIdsOf(setting);
   }
@@ -96,6 +98,8 @@ export class ControllerCalls {
       ? { capability: sharedBlock }
       : this.#isStatic && id === first
       ? { isStatic: true }
+      : this.#toggles
+      ? { needsLayer: true }
       : {};
     const attachment = { of: id, node };
     const other = otherwise ? { rawParameters: { other: "true" } } : {};
@@ -113,8 +117,15 @@ export class ControllerCalls {
         verb: "publish",
         ...attachment,
         send: async (deps, context) => {
-          const answer = await publishVolume(deps, id, aPublish(node, use), testParameters, context);
-          return { nqn: answer.nqn!, publishContext: { ...answer } };
+          // The model of a node has no device layer, and waits for its connection as if it had one.
+          const { layer: _, ...answer } = await publishVolume(
+            deps,
+            id,
+            aPublish(node, use),
+            testParameters,
+            context,
+          );
+          return { nqn: answer.nqn!, publishContext: answer };
         },
       }),
       unpublish: () => ({

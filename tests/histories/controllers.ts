@@ -41,7 +41,10 @@ interface Isolation {
 export interface ControllersParts {
   readonly clock: FakeClock;
   readonly store: FakeVolumeStore;
-  readonly setting: Pick<Setting, "seed" | "remembers" | "graceMs" | "rounds" | "reconciles" | "roundMs">;
+  readonly setting: Pick<
+    Setting,
+    "seed" | "remembers" | "graceMs" | "toggles" | "rounds" | "reconciles" | "roundMs"
+  >;
   /** By how much the wall clock is ahead, in milliseconds. */
   readonly wallOffsetMs: () => number;
   /** Undefined without a cluster to ask. */
@@ -232,12 +235,13 @@ export class Controllers {
 
   /** Starts a process that knows nothing, as a person's command is one. */
   startForPerson(remembers = false): Controller {
-    const { store, setting: { seed, graceMs }, wallOffsetMs, cluster, shared } = this.#parts;
+    const { store, setting: { seed, graceMs, toggles }, wallOffsetMs, cluster, shared } = this.#parts;
+    const growth = toggles ? { growth: "after-toggle", growsByToggle: true } as const : {};
     const process = new Process(this.#clock, wallOffsetMs);
     const deps = controllerDeps({
       store,
       clock: process.clock,
-      settings: { copyReturns: "when-done", unexportGraceMs: graceMs },
+      settings: { copyReturns: "when-done", unexportGraceMs: graceMs, ...growth },
       seed: seed * 100 + ++this.#started,
       clusterView: cluster?.viewFor(process),
       isOnly: true,

@@ -25,7 +25,7 @@ import {
 
 /** What a schedule has to do with. */
 export interface Traits
-  extends Pick<Setting, "cluster" | "shared" | "rounds" | "origin" | "reconciles" | "roundMs"> {
+  extends Pick<Setting, "cluster" | "shared" | "rounds" | "origin" | "reconciles" | "roundMs" | "toggles"> {
   /** How many steps come first. */
   readonly opening: number;
 }
@@ -33,7 +33,7 @@ export interface Traits
 /** How often each group of steps comes into a schedule, and what it needs. */
 const groups: readonly (readonly [
   chance: number,
-  needs: "cluster" | "rounds" | "etcd" | "slow" | false,
+  needs: "cluster" | "rounds" | "etcd" | "slow" | "toggles" | false,
   steps: (draw: Draw) => Step[],
 ])[] = [
   [0.08, "cluster", forcedDetach],
@@ -58,6 +58,7 @@ const groups: readonly (readonly [
   [0.06, false, mountedBeforeCopied],
   [0.04, false, turnedOnAndDeleted],
   [0.3, "slow", unwantedAndBack],
+  [0.7, "toggles", grownByToggle],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
@@ -374,6 +375,21 @@ function nextPod(draw: Draw): Step[] {
     },
     { step: "read", volume: smooth.volume, node },
     { step: "write", volume: smooth.volume, node },
+  ];
+}
+
+/** The router refuses a larger size behind the "off" of a toggle, mostly, and the pod goes on. */
+function grownByToggle(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  const what = draw.pick(["half", "half", "half", "unanswered", "late", "dies-after"] as const);
+  const trouble = draw.chance(0.8) ? { at: draw.pick([0, 1, 1, 1, 2]), what } : undefined;
+  const grows = { ...call("expand", node), bytes: 5n * gibibyte, trouble };
+  return [
+    call("publish", node),
+    call("stage", node),
+    grows,
+    { step: "write", volume: smooth.volume, node },
+    ...draw.chance(0.5) ? [{ ...grows, trouble: undefined }, call("grow", node)] : [],
   ];
 }
 

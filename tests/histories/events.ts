@@ -62,6 +62,8 @@ export type HistoryEvent =
     readonly refused?: true;
     /** What the call took, if nothing has gone wrong since the beginning. */
     readonly calm?: CalmCall;
+    /** Whether the router did half of one of its commands, and all others at once. @default {false} */
+    readonly undisturbed?: true;
   }
   /** A node's attachment is complete and has this NQN from now on, or is gone. */
   | {

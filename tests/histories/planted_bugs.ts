@@ -184,6 +184,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "  return { answer: answer({ ...volume, stored: { ...stored, sizeBytes } }) };\n",
   },
   {
+    title: "a toggle that fails behind its off leaves the export off",
+    file: "src/controller/volumes/expand.ts",
+    from: `  return step.kind === "toggle" ? { ...step, mend: () => turnOnAgain(call, stored.id) } : step;`,
+    to: "  return step;",
+  },
+  {
     title: "a node formats whatever has no file system that it knows",
     file: "src/volume/rules/format.ts",
     from: `if (probe.signature.state === "found") return decideFound(question, probe.signature.type);`,

@@ -94,6 +94,17 @@ export function routerLink(
   return new Proxy(ends.store, { get: (_, name) => methodOf(name as StoreMethod) });
 }
 
+/** Whether the router did half of one command of a call, and nothing else went wrong, as the router never was so fast. */
+export function undisturbed(
+  { trouble, waits, timeoutMs }: Pick<CallStep, "trouble" | "waits" | "timeoutMs">,
+  { isDead, isFrozen, isWithoutRouter, lead }: Process,
+  tookMs: number,
+): { readonly undisturbed?: true } {
+  const isHalf = trouble?.what === "half" && waits && tookMs === 0 && timeoutMs > 0;
+  const isServing = !isDead && !isFrozen && !isWithoutRouter && lead.refusal() === undefined;
+  return isHalf && isServing ? { undisturbed: true } : {};
+}
+
 interface Command {
   readonly name: StoreMethod;
   readonly args: readonly unknown[];

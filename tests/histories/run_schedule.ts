@@ -26,7 +26,7 @@ import { putEarlier } from "./origins.ts";
 import { Outside } from "./outside.ts";
 import { RouterImages } from "./router_images.ts";
 import { Process } from "./process.ts";
-import { type LinkEnds, routerLink, type Sent } from "./router_link.ts";
+import { type LinkEnds, routerLink, type Sent, undisturbed } from "./router_link.ts";
 import { SharedVolumes } from "./shared_volumes.ts";
 import {
   type CallStep,
@@ -95,7 +95,7 @@ class Cluster {
   constructor(setting: Setting) {
     this.#setting = setting;
     this.#isCalm = setting.origin === "made" && !setting.shared && setting.maxComment === Infinity &&
-      !setting.growsNothing;
+      !setting.growsNothing && !setting.toggles;
     const store = this.#store;
     const [names, capability] = setting.shared ? [sharingNodeNames, sharedBlock] : [nodeNames, ext4];
     this.#nodes = names.map((name) => new HistoryNode(name, this.#clock, this.#images, capability));
@@ -104,6 +104,7 @@ class Cluster {
     store.lingerMs = setting.graceMs;
     store.maxComment = setting.maxComment;
     store.growsNothing = setting.growsNothing;
+    store.growsAfterToggle = setting.toggles;
     if (!setting.subvolumes) {
       store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
     }
@@ -423,7 +424,8 @@ class Cluster {
         cancel();
         this.#observe();
         const compared = objects === undefined ? {} : { compared: objects.unanswered === unanswered };
-        const took = sent === undefined ? {} : this.#took(sent, this.#clock.monotonicMs() - beganMs);
+        const tookMs = this.#clock.monotonicMs() - beganMs;
+        const took = sent && { ...this.#took(sent, tookMs), ...undisturbed(step, process, tookMs) };
         this.history.push({ kind: "answer", call, ...answer, ...compared, ...took });
         onAnswer?.(answer.error);
         if (answer.error === undefined) objects?.succeeded(about, publishContext);

@@ -35,6 +35,8 @@ export interface Setting {
   readonly others: boolean;
   /** Whether the router takes a larger size without a word, and keeps the old one. */
   readonly growsNothing: boolean;
+  /** Whether it shows a larger size of an export after a toggle only, and every node is taken to have the device layer. */
+  readonly toggles: boolean;
   /** How many bytes of a comment the router keeps. */
   readonly maxComment: number;
   /** How large clones are to be at least, in GiB; their source has one, or two once it has grown. */
@@ -51,6 +53,8 @@ export function settingOf(seed: number): Setting {
   const shared = cluster && seed % 16 === 9;
   const origin = [11, 27].includes(seed % 32) ? "legacy" : [2, 30].includes(seed % 32) ? "imported" : "made";
   const calm = [5, 12, 21, 22].includes(seed % 32);
+  const growsNothing = origin === "made" && !calm && seed % 13 === 6;
+  const isCut = origin === "made" && !calm && seed % 7 === 4;
   return {
     seed,
     calm,
@@ -67,9 +71,10 @@ export function settingOf(seed: number): Setting {
     remembers: !isSet(64),
     graceMs,
     recreates: !cluster && origin === "made",
-    growsNothing: origin === "made" && !calm && seed % 13 === 6,
+    growsNothing,
+    toggles: origin === "made" && !calm && !shared && !growsNothing && !isCut && seed % 11 === 3,
     others: seed % 3 !== 2,
-    maxComment: origin === "made" && !calm && seed % 7 === 4 ? 80 + seed % 60 : Infinity,
+    maxComment: isCut ? 80 + seed % 60 : Infinity,
     cloneGib: seed % 5 === 3 ? 3 : 1,
   };
 }
