@@ -10,6 +10,7 @@ import { createVolume } from "../../src/controller/volumes/create.ts";
 import { deleteVolume } from "../../src/controller/volumes/delete.ts";
 import { expandVolume } from "../../src/controller/volumes/expand.ts";
 import type { CreateRequest } from "../../src/volume/rules/provision.ts";
+import type { PublishRequest } from "../../src/volume/rules/publish.ts";
 import { claimOf } from "../../src/volume/rules/legacy_migration.ts";
 import type { SourceRef } from "../../src/volume/model/sources.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
@@ -94,13 +95,6 @@ export class ControllerCalls {
     const [first] = this.#volumeIds;
     const name = snapshotNames[this.#volumeIds.indexOf(id)]!;
     const snapshotId = aSnapshotId(name);
-    const use = this.#shared
-      ? { capability: sharedBlock }
-      : this.#isStatic && id === first
-      ? { isStatic: true }
-      : this.#toggles
-      ? { needsLayer: true }
-      : {};
     const attachment = { of: id, node };
     const other = otherwise ? { rawParameters: { other: "true" } } : {};
     const calls: Record<ControllerStep, () => ControllerCall> = {
@@ -117,14 +111,9 @@ export class ControllerCalls {
         verb: "publish",
         ...attachment,
         send: async (deps, context) => {
+          const request = aPublish(node, this.#useOf(id));
           // The model of a node has no device layer, and waits for its connection as if it had one.
-          const { layer: _, ...answer } = await publishVolume(
-            deps,
-            id,
-            aPublish(node, use),
-            testParameters,
-            context,
-          );
+          const { layer: _, ...answer } = await publishVolume(deps, id, request, testParameters, context);
           return { nqn: answer.nqn!, publishContext: answer };
         },
       }),
@@ -154,6 +143,13 @@ export class ControllerCalls {
       list: () => list,
     };
     return calls[step]();
+  }
+
+  /** How pods use a volume. */
+  #useOf(id: string): Partial<PublishRequest> {
+    if (this.#shared) return { capability: sharedBlock };
+    if (this.#isStatic && id === this.#volumeIds[0]) return { isStatic: true };
+    return this.#toggles ? { needsLayer: true } : {};
   }
 
   /** A person imports a disk with a file system for one node at a time. */
