@@ -56,6 +56,19 @@ for (
   });
 }
 
+Deno.test("two names that pin host keys of different types are one machine where one of them pins both", () => {
+  const machines = new RouterMachines();
+  machines.presented("nas1", "ed25519-a", ["rsa-a"]);
+  machines.presented("nas2", "rsa-a");
+  machines.presented("nas3", "rsa-b", ["ed25519-b"]);
+  const names = ["nas1", "nas2", "nas3"];
+  const pairs = names.flatMap((one) =>
+    names.filter((other) => machines.mayBeOne(one, other)).map((other) => `${one} ${other}`)
+  );
+  assert.deepEqual(pairs.filter((pair) => new Set(pair.split(" ")).size === 2), ["nas1 nas2", "nas2 nas1"]);
+  assert.deepEqual(names.map((name) => machines.isShared(name)), [true, true, false]);
+});
+
 Deno.test("two names are no longer one machine when one presents another host key", () => {
   const { machines, misplaced } = looks(["a", "a"], [ofFirst]);
   deleted(misplaced);

@@ -201,7 +201,7 @@ async function openBackend(
   const boots = new RouterBoots(adapters.clock);
   const router = await openRouter(config.router, adapters, {
     fence: lead && (() => lead.refusal()),
-    presented: (hostKey) => machines.presented(settings.backend, hostKey),
+    presented: (hostKey, others) => machines.presented(settings.backend, hostKey, others),
     observers: [
       ...routerEvents,
       { inventory: (reading) => reads.seen(reading), booted: () => boots.noticed() },

@@ -28,8 +28,8 @@ export interface SessionOptions {
   readonly observers?: readonly RouterObserver[] | undefined;
   /** Why nothing may be sent now, see `SessionOptions.fence`. */
   readonly fence?: (() => string | undefined) | undefined;
-  /** Called with the host key of each connection, see `Ssh2Options.presented`. */
-  readonly presented?: ((hostKey: string) => void) | undefined;
+  /** Called with the host keys of each connection, see `Ssh2Options.presented`. */
+  readonly presented?: ((hostKey: string, others: readonly string[]) => void) | undefined;
 }
 
 /**

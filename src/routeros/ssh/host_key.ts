@@ -87,6 +87,12 @@ export function isPinned(pins: readonly HostKey[], presented: Uint8Array): boole
   return pinned;
 }
 
+/** The fingerprints of the pinned keys of other types than the presented one. */
+export function pinsOfOtherTypes(pins: readonly HostKey[] | "insecure", presented: Uint8Array): string[] {
+  const others = pins === "insecure" ? [] : pins.filter(({ type }) => type !== keyTypeOf(presented));
+  return others.map(({ blob }) => fingerprint(blob));
+}
+
 /** A key's fingerprint as OpenSSH prints it: `SHA256:…`. */
 export function fingerprint(blob: Uint8Array): string {
   return `SHA256:${createHash("sha256").update(blob).digest("base64").replace(/=+$/, "")}`;

@@ -6,7 +6,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { messageOf } from "../../volume/error_messages.ts";
 import type { Command } from "../console/command.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
-import { describeMismatch, fingerprint, type HostKey, isPinned } from "./host_key.ts";
+import { describeMismatch, fingerprint, type HostKey, isPinned, pinsOfOtherTypes } from "./host_key.ts";
 import { Outputs } from "./output.ts";
 import { readPrivateKey } from "./private_key.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
@@ -33,8 +33,8 @@ export interface Ssh2Options {
   readonly readyTimeoutMs?: number;
   /** Why nothing may be sent now; undefined while sending is allowed. @default {always allowed} */
   readonly fence?: (() => string | undefined) | undefined;
-  /** Called with the fingerprint of each host key that was accepted. */
-  readonly presented?: ((hostKey: string) => void) | undefined;
+  /** Called with the fingerprint of each host key that was accepted, and those of the pinned ones of other types. */
+  readonly presented?: ((hostKey: string, others: readonly string[]) => void) | undefined;
 }
 
 /** SSH through the ssh2 library. */
@@ -117,7 +117,7 @@ export class Ssh2Transport implements SshTransport {
       algorithms: { ...algorithms, serverHostKey: preferPinned(hostKeys) },
       hostVerifier: (presented: Buffer) => {
         const isAccepted = hostKeys === "insecure" || isPinned(hostKeys, presented);
-        if (isAccepted) note?.(fingerprint(presented));
+        if (isAccepted) note?.(fingerprint(presented), pinsOfOtherTypes(hostKeys, presented));
         else onMismatch(describeMismatch(hostKeys, presented));
         return isAccepted;
       },

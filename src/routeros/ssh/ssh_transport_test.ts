@@ -27,6 +27,7 @@ interface FakeServer {
     port?: number;
     readyTimeoutMs?: number;
     fence?: () => string | undefined;
+    presented?: (hostKey: string, others: readonly string[]) => void;
   }): Ssh2Transport;
 }
 
@@ -263,6 +264,17 @@ serverTest("requests the pinned key from a router with several host keys", {
 }, async (server) => {
   assert.equal((await run(server, { hostKeys: rsaHostKey.public })).state, "ended");
   assert.equal((await run(server, { hostKeys: hostKey.public })).state, "ended");
+});
+
+serverTest("notes the key that was presented, and the pinned ones of other types", {}, async (server) => {
+  const noted: unknown[] = [];
+  const presented = (...keys: unknown[]) => void noted.push(keys);
+  await run(server, { hostKeys: `${hostKey.public}\n${rsaHostKey.public}`, presented });
+  await run(server, { hostKeys: "insecure", presented });
+  const [own, other] = [hostKey, rsaHostKey].map((key) =>
+    fingerprint(parseHostKeys(key.public, "127.0.0.1", server.port)[0]!.blob)
+  );
+  assert.deepEqual(noted, [[own, [other]], [own, []]]);
 });
 
 serverTest("accepts any host key when insecure, and warns", {}, async (server) => {
