@@ -412,8 +412,7 @@ class Cluster {
     objects?.began(about);
     this.#attacher?.began(about);
     const [wasThere, wasNamedTwice] = [this.#observer.hasImage(about.of), objects?.isNamedTwice(about.of)];
-    const unanswered = objects?.unanswered;
-    const wasCut = this.#hands.isCut(about.of);
+    const [unanswered, wasCut] = [objects?.unanswered, this.#hands.isCut(about.of)];
     const abort = new AbortController();
     await new Promise<void>((resolve) => {
       let isAnswered = false;
@@ -430,9 +429,11 @@ class Cluster {
         onAnswer?.(answer.error);
         if (answer.error === undefined) objects?.succeeded(about, publishContext);
         if (answer.nqn !== undefined) this.#hands.published(about.of, answer.nqn);
-        if (about.verb === "import" && answer.error === undefined) this.#hands.imported(about.of);
-        if (about.verb === "create" && answer.error === undefined && !wasThere) this.#hands.made(about.of);
-        if (about.verb === "delete" && answer.error === undefined && wasNamedTwice) {
+        const isDone = (verb: string) => about.verb === verb && answer.error === undefined;
+        if (isDone("import")) this.#hands.imported(about.of);
+        if (isDone("create") && !wasThere) this.#hands.made(about.of);
+        // The cluster may have told only once that was over.
+        if (isDone("delete") && wasNamedTwice && objects?.isNamedTwice(about.of)) {
           this.history.push({ kind: "router", line: `${about.of} was deleted, and another object names it` });
         }
         const isWhole = step.trouble === undefined && step.waits && answer.error !== "deadline" &&
