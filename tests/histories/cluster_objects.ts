@@ -6,7 +6,7 @@ import type { CallContext } from "../../src/volume/ports/system.ts";
 import { aClusterVolume } from "../fakes/cluster_view.ts";
 import type { HistoryEvent } from "./events.ts";
 import type { Process } from "./process.ts";
-import { maxForgets } from "./schedule.ts";
+import { type ApiCutStep, maxForgets } from "./schedule.ts";
 
 /** A call of an attacher, or any other. */
 export type AttacherCall = Pick<Extract<HistoryEvent, { kind: "call" }>, "verb" | "of" | "node">;
@@ -34,13 +34,16 @@ function wishOf({ volumeId, nodeName, deleting }: Attachment): Wish {
 /** How long a request waits for an API server that does not answer, in milliseconds. */
 const hangsMs = 30_000;
 
+/** How long an answer of a slow one takes to come, in milliseconds. */
+const slowMs = 4_000;
+
 /** The cluster's objects, as the attacher makes and deletes them, and the API server that shows them. */
 export class ClusterObjects {
   readonly #attachments = new Map<string, Attachment>();
   /** What there was before each of the last steps. */
   #snapshots: (readonly Attachment[])[] = [];
-  /** Whether no process reaches the API server: it refuses requests, or lets them wait. */
-  #away: "refuses" | "hangs" | undefined;
+  /** Whether no process reaches the API server, as it refuses requests or lets them wait, or each answer is slow. */
+  #away: ApiCutStep["how"] | undefined;
   /** How many requests no answer came to. */
   unanswered = 0;
   readonly #record: (event: HistoryEvent) => void;
@@ -76,11 +79,11 @@ export class ClusterObjects {
   }
 
   get isAway(): boolean {
-    return this.#away !== undefined;
+    return this.#away !== undefined && this.#away !== "slow";
   }
 
-  /** From now on no process reaches the API server; undefined mends that. */
-  cut(how: "refuses" | "hangs" | undefined): void {
+  /** From now on no process reaches the API server, or soon; undefined mends that. */
+  cut(how: ApiCutStep["how"] | undefined): void {
     this.#away = how;
   }
 
@@ -184,7 +187,8 @@ export class ClusterObjects {
     const read = <T>(value: () => T, tookMs = 0) => async ({ signal }: Pick<CallContext, "signal">) => {
       await this.ask(process, signal);
       const answer = value();
-      if (tookMs > 0) await process.clock.sleep(tookMs, signal);
+      const takesMs = tookMs + (this.#away === "slow" ? slowMs : 0);
+      if (takesMs > 0) await process.clock.sleep(takesMs, signal);
       await process.alive();
       return answer;
     };
@@ -242,7 +246,7 @@ export class ClusterObjects {
    */
   async ask({ clock, isWithoutApi }: Process, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    if (this.#away === undefined && !isWithoutApi) return;
+    if (!this.isAway && !isWithoutApi) return;
     this.unanswered++;
     if (this.#away !== "refuses") await clock.sleep(hangsMs, signal);
     throw new VolumeError("unavailable", "Cannot reach the API server");

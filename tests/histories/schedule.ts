@@ -161,13 +161,13 @@ export interface BlankStep {
   readonly volume: string;
 }
 
-/** No controller reaches the API server for some time, and none can take over. */
+/** No controller reaches the API server for some time, and none can take over; or it answers slowly, and one can. */
 export interface ApiCutStep {
   readonly step: "cut-api";
   readonly forMs: number;
-  /** Whether requests are refused, or wait. */
-  readonly how: "refuses" | "hangs";
-  /** Whether the leader can renew all the same. */
+  /** Whether requests are refused, wait, or are answered by what was so some seconds before. */
+  readonly how: "refuses" | "hangs" | "slow";
+  /** Whether the leader can renew all the same, or, where it is slow, in time. */
   readonly renews: boolean;
 }
 
