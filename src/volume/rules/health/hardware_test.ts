@@ -41,14 +41,19 @@ function withFilesystem(change: Partial<BtrfsFilesystem>): HardwareReading {
 
 const minute = 60_000;
 
-/** What is found in the last of several readings, 15 minutes apart. */
-function foundIn(...readings: readonly HardwareReading[]) {
+/** What is found in each of several readings, 15 minutes apart. */
+function foundInEach(readings: readonly HardwareReading[]) {
   let history: HardwareHistory | undefined;
   return readings.map((reading, index) => {
     const judged = judgeHardware(reading, history, index * 15 * minute);
     history = judged.history;
     return judged.findings;
-  }).at(-1)!;
+  });
+}
+
+/** What is found in the last one. */
+function foundIn(...readings: readonly HardwareReading[]) {
+  return foundInEach(readings).at(-1)!;
 }
 
 function keysOf(findings: ReturnType<typeof foundIn>): string[] {
@@ -368,15 +373,15 @@ Deno.test("judgeHardware() begins no fault for fewer values, in any history, and
   for (let round = 0; round < 400; round++) {
     const whole = Array.from({ length: 5 }, () => anyReading(random));
     const fewer = whole.map((reading) => thinned(reading, random) as HardwareReading);
-    const all = new Set(whole.flatMap((_, index) => keysOf(foundIn(...whole.slice(0, index + 1)))));
+    const each = foundInEach(whole).map(keysOf);
+    const all = new Set(each.flat());
     for (const key of all) begun.add(key.split(" ")[1]!);
-    for (let count = 1; count <= whole.length; count++) {
-      const found = keysOf(foundIn(...fewer.slice(0, count)));
+    for (const found of foundInEach(fewer).map(keysOf)) {
       assert.deepEqual(found.filter((key) => !all.has(key)), [], `round ${round}`);
       assert.equal(new Set(found).size, found.length);
     }
     // The same once more, with fewer values: only a counter that stays is known to have risen no more.
-    const before = keysOf(foundIn(...whole)).filter((key) => !key.includes("ErrorsRose"));
+    const before = each.at(-1)!.filter((key) => !key.includes("ErrorsRose"));
     const after = keysOf(foundIn(...whole, thinned(whole.at(-1), random, 0.3) as HardwareReading));
     assert.deepEqual(before.filter((key) => !after.includes(key)), [], `round ${round}`);
   }
