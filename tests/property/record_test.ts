@@ -3,11 +3,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { type AccessMode, formatCapabilities, modeLetters } from "../../src/volume/model/capabilities.ts";
-import { VolumeError } from "../../src/volume/errors.ts";
 import {
   formatComment,
   type Holder,
-  maxCommentBytes,
   parseComment,
   type RecordComment,
   type UnfencedNode,
@@ -116,34 +114,6 @@ propertyTest(
   }),
 );
 
-propertyTest(
-  "a comment is at most as long as the router keeps, or refused",
-  6000,
-  fc.property(comment, fc.integer({ min: 0, max: 600 }), (written, most) => {
-    const whole = new TextEncoder().encode(formatComment(written, aMebibyte)).length;
-    if (whole <= most) assert.equal(formatComment(written, most), formatComment(written, aMebibyte));
-    else assert.throws(() => formatComment(written, most), (error) => VolumeError.is(error, "precondition"));
-  }),
-);
-
-propertyTest(
-  "a volume with one holder of any legal id fits into what every router keeps",
-  6000,
-  fc.property(record, holder, epoch, (record, holder, epoch) => {
-    const source = record.source === undefined ? undefined : "s:snap-0123456789abcdef0123456789ab";
-    // The unfenced node is left out: it was a holder before, and a holder takes more room than its note. So is the mark of a
-    // device layer, which gives way, and what newer versions have added.
-    const { unfenced: _unfenced, layered: _layered, newerFields: _newer, ...rest } = record;
-    const held = {
-      ...rest,
-      source,
-      epoch,
-      holders: [{ ...holder, sinceSeconds: holder.sinceSeconds % 2 ** 31 }],
-    };
-    formatComment({ record: held, before: "", after: "" }, maxCommentBytes);
-  }),
-);
-
 const anyCharacter = fc.oneof(
   fc.constantFrom(..."{}=,@/- 0123456789abcdefrdsxnkpbewgh"),
   fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
@@ -179,24 +149,3 @@ for (const [name, slip] of Object.entries(slips)) {
     }),
   );
 }
-
-propertyTest(
-  "two records in one comment are none",
-  4000,
-  fc.property(comment, comment, (one, other) => {
-    const text = formatComment(one, aMebibyte) + formatComment(other, aMebibyte);
-    assert.equal(parseComment(text).state, "damaged");
-  }),
-);
-
-propertyTest(
-  "no text at all is taken for a record by chance, and none makes the reader throw",
-  6000,
-  fc.property(
-    fc.string({ unit: fc.oneof(anyCharacter, fc.constantFrom("{rds1 ", " x=")), size: "max", maxLength: 80 }),
-    (text) => {
-      const { state } = parseComment(text);
-      assert.equal(state, /\{rds[0-9]/.test(text) ? "damaged" : "none");
-    },
-  ),
-);
