@@ -1,7 +1,6 @@
 // Growth of volumes in use, on a simulated router that shows a new size only after the export was off.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import type { FaultAction } from "../../src/simulator/faults.ts";
 import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
 import { growsByToggle, type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
@@ -75,31 +74,5 @@ for (const [at, options] of unknown.entries()) {
     const { publishContext: { nqn }, shown, expand } = await inUse(stack, "multipath");
     await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
     assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
-  });
-}
-
-const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
-  ["drop-before"],
-  ["drop-after"],
-  ["close-no-status"],
-  ["truncate", 0],
-  ["truncate", 40],
-  ["noise"],
-  ["error", "purple elephants"],
-  ["duplicate"],
-  ["duplicate", "after"],
-];
-for (const [action, value] of faults) {
-  const fault = value === undefined ? action : `${action} ${value}`;
-  Deno.test(`a toggle under ${fault} leaves the volume where it was, or grown, and a retry gets there`, async () => {
-    await using stack = await startStack(growsByToggle);
-    const { publishContext: { nqn }, shown, expand, unpublish } = await inUse(stack, "multipath");
-    stack.simulator.faults.arm({ match: "file-size=", nth: 1, times: 1, action, value });
-    const isDone = await expand().then(() => true, () => false);
-    if (isDone) assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn });
-    await expand();
-    assert.deepEqual(shown(), { bytes: wanted, exported: true, nqn });
-    await unpublish();
-    assert.equal(shown().exported, false);
   });
 }
