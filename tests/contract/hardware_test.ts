@@ -185,39 +185,6 @@ Deno.test("drives are read alike where a router prints numbers as words, and noi
   });
 });
 
-Deno.test("a fault lasts while the router does not report it any more, without a value of the drive", async () => {
-  await withScene({}, async (scene) => {
-    const { stack, read, patch, metrics } = scene;
-    const id = await create(stack, "pvc-1");
-    await patch("/disks/nvme1", { "raid-member-failed": true, "critical-warning": "read-only" });
-    await patch("/disks/nvme2", { "percentage-used": 101, "io-errors": 1 });
-    await read();
-    const found = [
-      "critical DriveReadOnly nvme1 storage-pool",
-      "critical MemberFailed nvme1 storage-pool",
-      "warning DriveWorn nvme2 storage-pool",
-    ];
-    assert.deepEqual(await problemsOf(scene), found);
-    const degraded = await healthOf(stack, id);
-    assert.equal(degraded.length, 2);
-    for (const unknown of [null, "a word", true, ["7", "8"]]) {
-      await patch("/disks/nvme1", {
-        "raid-member-failed": unknown === true ? "maybe" : unknown,
-        "critical-warning": unknown === "a word" ? "4" : Array.isArray(unknown) ? unknown : null,
-      });
-      await patch("/disks/nvme2", { "percentage-used": unknown });
-      await read();
-      assert.deepEqual([await problemsOf(scene), await healthOf(stack, id)], [found, degraded]);
-      const used = await metrics("rds_csi_drive_used_ratio{");
-      assert.ok(used.every((line) => !line.includes("nvme2")), used.join());
-    }
-    await patch("/disks/nvme1", { "raid-member-failed": false, "critical-warning": "none" });
-    await patch("/disks/nvme2", { "percentage-used": 99 });
-    await read();
-    assert.deepEqual([await problemsOf(scene), await healthOf(stack, id)], [[], []]);
-  });
-});
-
 Deno.test("an answer about drives that is lost or cut is no refusal of their names", async () => {
   await withScene({}, async (scene) => {
     const { stack, turn, read, patch, strike } = scene;
@@ -271,14 +238,6 @@ Deno.test("a router that does not answer the reading serves all calls meanwhile"
   await create(stack, "pvc-2");
   assert.ok(!stack.log.some((line) => line.includes("router breaker")), "the breaker stays closed");
   assert.equal(stack.log.filter((line) => line.includes("router connection: ready")).length, 1);
-});
-
-Deno.test("--health-interval=0s reads nothing", async () => {
-  await withScene({ flags: ["--health-interval", "0s"] }, async ({ stack, metrics }) => {
-    await create(stack, "pvc-1");
-    assert.match((await metrics("rds_csi_hardware_timestamp_seconds{")).join(), / 0$/);
-    assert.ok(!stack.simulator.journal.list().some(({ command }) => command.includes("raid-member-state")));
-  });
 });
 
 Deno.test("only the controller that leads reads drives, and a fault is an event on the claim of a volume in use", async () => {
