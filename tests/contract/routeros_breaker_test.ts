@@ -5,7 +5,6 @@ import { control } from "../support/control_port.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { addOne, contractTest, filePrefix, slot, truth } from "./_routeros_bench.ts";
-import { makeSshKeys } from "../fakes/ssh_keys.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 
 const nextTry = /in a row|failed once/;
@@ -66,22 +65,5 @@ contractTest(
     await rejectsWith(store.view("pvc-other", filePrefix, call()), "unavailable", nextTry);
     assert.deepEqual((await changing).after.volume, truth(router, slot));
     assert.equal(truth(router, slot)?.comment, "changed");
-  },
-);
-
-contractTest(
-  "a refused login and another host key open the breaker with the first attempt",
-  async (bench) => {
-    const key = makeSshKeys();
-    const foreigners = [
-      [bench.another({ authentication: { privateKey: key.private } }), /refused the login.*failed once/],
-      [bench.another({ hostKey: key.public }), /presented=SHA256:.*pinned=SHA256:.*failed once/],
-    ] as const;
-    for (const [foreign, form] of foreigners) {
-      await rejectsWith(foreign.inventory(bench.call()), "unavailable", form);
-      const ms = await timed(() => rejectsWith(foreign.inventory(bench.call()), "unavailable", form));
-      assert.ok(ms < 100, `${ms} ms`);
-    }
-    assert.equal(bench.router.journal.counts.execs, 0);
   },
 );
