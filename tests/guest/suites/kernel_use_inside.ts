@@ -217,6 +217,34 @@ useRows.add(
   },
 );
 
+useRows.add(
+  "mount options edited between stage and publish cut no pod off, and are the next pod's, also of a restarted driver",
+  async (node) => {
+    const volume = new GuestVolume(node, "pvc-1", small);
+    const edited = { mountFlags: ["noatime"] };
+    const optionsAt = (path: string) =>
+      /\S+/.exec(Deno.readTextFileSync("/proc/self/mountinfo").split(` ${path} `)[1] ?? "")?.[0] ?? "none";
+    await node.stage(volume);
+    await node.publish(volume, edited);
+    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
+    const said = await refusal(node.stage(volume, edited), "in-use", /in another way.*published at/);
+    assert.match(optionsAt(node.target("pvc-1")), /relatime/);
+    const later = node.restarted();
+    await refusal(later.stage(volume, edited), "in-use", /in another way.*published at/);
+    await later.unpublish(volume);
+    await later.stage(volume, edited);
+    await later.publish(volume, edited);
+    for (const path of [node.staging("pvc-1"), node.target("pvc-1")]) {
+      assert.match(optionsAt(path), /noatime/);
+    }
+    assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
+    await later.unpublish(volume);
+    await later.unstage(volume);
+    assert.deepEqual(await later.states(volume), []);
+    return `${said.slice(0, 160)}…; then mounted with noatime`;
+  },
+);
+
 /** What a mount table of many pods grows to. */
 export const bindRows = new NodeTests();
 
