@@ -15,6 +15,8 @@ export class Sharing {
   /** The nodes that have left, and those of them whom an earlier record does not know to have been there. As `volume node`. */
   readonly #left = new Set<string>();
   readonly #unknown = new Set<string>();
+  /** The nodes that had left, and that an earlier record may name again. As `volume node`. */
+  readonly #named = new Set<string>();
   /** The volumes that any two nodes may share. */
   readonly #anyPairs = new Set<string>();
   /** The nodes of which a publish failed: the router may carry it out late. As `volume node`. */
@@ -32,7 +34,10 @@ export class Sharing {
   /** The router has an earlier record of its holders: whichever pair there was may be in it. */
   restored(): void {
     for (const of of this.#pods.keys()) this.#restored.add(of);
-    for (const left of this.#left) this.#unknown.add(left);
+    for (const left of this.#left) {
+      this.#unknown.add(left);
+      this.#named.add(left);
+    }
   }
 
   opened(of: string, nqns: readonly string[]): void {
@@ -47,14 +52,17 @@ export class Sharing {
     return this.#pods.has(of);
   }
 
-  /** A node asks for the volume. It finds no pair that has ended, unless both are among those that have the volume already. */
+  /**
+   * A node asks for the volume. It finds no pair that has ended, unless both are among those that have the volume already, as far as
+   * an earlier record says.
+   */
   asked(of: string, node: string, having: readonly string[]): void {
     const pods = this.#pods.get(of);
     if (pods === undefined || this.#restored.has(of) || this.#inDoubt.has(`${of} ${node}`)) return;
     for (const pair of this.#pairs) {
       const [volume, ...nodes] = pair.split(" ");
       const goesOn = pods.length === 2 && pair === pairOf(of, pods) ||
-        nodes.every((one) => having.includes(one));
+        nodes.every((one) => having.includes(one) || this.#named.has(`${of} ${one}`));
       if (volume === of && nodes.includes(node) && !goesOn) this.#pairs.delete(pair);
     }
   }
@@ -77,7 +85,10 @@ export class Sharing {
     if (error === undefined) this.#left[verb === "unpublish" ? "add" : "delete"](`${of} ${node}`);
     if (error === undefined && verb === "publish") this.#unknown.delete(`${of} ${node}`);
     if (verb === "publish" && error !== undefined) this.#inDoubt.add(`${of} ${node}`);
-    if (verb === "unpublish" && error === undefined) this.#inDoubt.delete(`${of} ${node}`);
+    if (verb === "unpublish" && error === undefined) {
+      this.#inDoubt.delete(`${of} ${node}`);
+      this.#named.delete(`${of} ${node}`);
+    }
   }
 
   /** Whether these nodes may write at once. */
