@@ -103,6 +103,7 @@ class Checker {
     else if (event.kind === "attachment") this.#exports.attachment(event.of, event.node, event.nqn);
     else if (event.kind === "rested") {
       this.#violated(...this.#exports.rested(this.#images.values(), event.wanted, this.#ownerOf));
+      if (event.wanted !== undefined) this.#violated(...this.#stayingOff());
     } else if (event.kind === "crashed") this.#crash(event.node);
     else if (event.kind === "pods") this.#sharing.pods(event.of, event.nodes, event.pairs);
     else if (event.kind === "given-up") this.#givenUp(event.node, event.of, event.what);
@@ -163,6 +164,17 @@ class Checker {
         this.#kernels.set(key, { ...kernel, connected: [], staged: false, published: false });
       }
     }
+  }
+
+  /** What rounds have not turned on again, though a node has it and is attached. An earlier state says nothing of that. */
+  #stayingOff(): readonly string[] {
+    if (this.#isRestored || this.#isClusterRestored) return [];
+    return [...this.#holders].flatMap((holder) => {
+      const [of, node] = holder.split(" ") as [string, string];
+      const image = this.#images.get(of);
+      const isOff = image?.bytes !== undefined && image.exported === undefined && !image.elsewhere;
+      return isOff && this.#exports.attached.has(holder) ? [`${of} stays off, and ${node} has it`] : [];
+    });
   }
 
   /** From now on that node does not rely on the volume's export, or none. */

@@ -234,6 +234,16 @@ const bad: Record<string, readonly [readonly HistoryEvent[], RegExp]> = {
     [...published, attached, { kind: "rested", wanted: [`${volume} n2`] }],
     /nqn:pvc-1:1-00000001 stays on, and n2 has nqn:pvc-1:2-00000002/,
   ],
+  "an export that a person has turned off, and that stays so after some rounds": [
+    [
+      ...written,
+      { kind: "attachment", of: volume, node: "n1", nqn: first },
+      { kind: "edited", of: volume },
+      image("w1"),
+      { kind: "rested", wanted: [`${volume} n1`] },
+    ],
+    /pvc-1 stays off, and n1 has it/,
+  ],
   "an export older than an attachment after an unpublish": [
     [
       ...published,

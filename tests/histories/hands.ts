@@ -334,6 +334,9 @@ export class Hands {
     const others = disks.values().filter((one) => one.id !== id && one.imagePath === imagePath).toArray();
     if (others.length > 0) violations.push(`${id} was published, and ${others[0]!.id} has its image`);
     if (disk.routerUses !== undefined) violations.push(`${id} was published, and the router has it mounted`);
+    if (isNew && imagePath !== this.#own && !allFiles.has(imagePath)) {
+      violations.push(`${id} was published without its image`);
+    }
     if (disk.unreadable !== undefined) {
       violations.push(`${id} was published, and its row cannot be read`);
     } else if (isNew && imagePath !== this.#own && sizeBytes < (allFiles.get(imagePath)?.sizeBytes ?? 0n)) {

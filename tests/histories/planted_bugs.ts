@@ -300,6 +300,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "  return imageBytes > sizeBytes ? sizeBytes : sizeBytes;",
   },
   {
+    title: "a volume is published without its image",
+    file: "src/controller/attachments/publish.ts",
+    from: `  if (volume.record.holders.length === 0) assertImageShown(volume, view, "publish");\n`,
+    to: "",
+  },
+  {
+    title: "a round leaves an export off that a node relies on",
+    file: "src/volume/rules/reconcile.ts",
+    from: `      if (isLost) steps.push({ action: "restore", volume });\n`,
+    to: "",
+  },
+  {
     title: "a volume is published in whatever size is read back",
     file: "src/controller/records/steps.ts",
     from: "(!isAssumed || after.sizeBytes === stored.sizeBytes);",
