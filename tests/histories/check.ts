@@ -196,10 +196,11 @@ class Checker {
       for (const { finished } of this.#calls.values()) finished.delete(of);
     }
     // What is made again after a call to delete it may be a different one.
-    // One that is still being deleted goes, whoever asks for it again meanwhile.
-    const isGoing = this.#calls.values().some((one) => one.of === of && one.verb.startsWith("delete"));
-    const isAnother = (verb === "snapshot" || verb === "create") && !isGoing && this.#unwanted.delete(of);
     const begins = { of, source, isThere: this.#images.get(of)?.exists === true };
+    // One that is still being deleted goes, whoever asks for it again meanwhile; another call may have done that already.
+    const isGoing = this.#calls.values().some((one) => one.of === of && one.verb.startsWith("delete"));
+    const isAnother = (verb === "snapshot" || verb === "create") &&
+      (isGoing ? this.#unwanted.has(of) && !begins.isThere : this.#unwanted.delete(of));
     if (verb === "create" && isAnother) {
       this.#contents.beginAgain(begins);
       return this.#open(call);
