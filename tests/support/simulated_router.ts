@@ -113,7 +113,14 @@ export class SshClient implements Disposable {
       ...login,
       algorithms: { cipher: ["aes128-gcm@openssh.com"], kex: ["curve25519-sha256"] },
     });
-    await ready.promise;
+    try {
+      await ready.promise;
+    } catch (error) {
+      // Its timers end with it.
+      connection.client.end();
+      await connection.closed;
+      throw error;
+    }
     return connection;
   }
 

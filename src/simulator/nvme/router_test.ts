@@ -12,6 +12,7 @@ import {
   startQuickly,
 } from "../../../tests/support/simulated_router.ts";
 import { call, hostNqn, nqn } from "../../../tests/support/nvme_target.ts";
+import { freePort } from "../../../tests/support/parts.ts";
 import { makeScratch } from "../../../tests/support/scratch.ts";
 
 interface Exported {
@@ -137,9 +138,7 @@ Deno.test("a simulator whose NVMe port is taken does not start, and one that can
   await using simulator = await startQuickly({ exporter: "tcp" });
   const { nvmePort: taken = 0, sshPort } = simulator;
   await assert.rejects(startQuickly({ exporter: "tcp", nvmePort: taken }), Deno.errors.AddrInUse);
-  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = free.addr;
-  free.close();
+  const port = freePort();
   await assert.rejects(startQuickly({ exporter: "tcp", nvmePort: port, sshPort }));
   await assert.rejects(startQuickly({ exporter: "tcp", nvmePort: port, profile: "ros-1" }), RangeError);
   Deno.listen({ hostname: "127.0.0.1", port }).close();
