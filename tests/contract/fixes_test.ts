@@ -307,10 +307,10 @@ const trials: Readonly<Record<string, Trial>> = {
     mended: async (scene) => assert.equal(await scene.complaint("share", ofDirectories), undefined),
   },
   shareOff: {
-    options: { pools: [{ name: "storage-pool", nfsSharing: true }] },
+    spoil: (scene) => type(scene, "/disk/set storage-pool nfs-sharing=yes smb-sharing=yes media-sharing=yes"),
     find: complaintOf("share"),
-    entry: () => routerFixes.shareOff("storage-pool"),
-    changes: [/^- disk .*"nfs-sharing":true.*"slot":"storage-pool"/, /^\+ disk .*"slot":"storage-pool"/],
+    entry: () => routerFixes.shareOff("storage-pool", "nfs-sharing", "smb-sharing", "media-sharing"),
+    changes: [/^- disk .*"storage-pool","smb-sharing":true/, /^\+ disk (?!.*sharing).*"slot":"storage-pool"/],
   },
   autoSharingOff: {
     spoil: (scene) => type(scene, "/disk/settings/set auto-smb-sharing=yes auto-media-sharing=yes"),

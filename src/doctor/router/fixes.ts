@@ -181,9 +181,11 @@ export const routerFixes = {
     before: "if everybody who reaches port 2049 may read and write the whole pool: ",
     commands: [`/disk/set [find where slot=${quoted(slot)}] nfs-sharing=yes`],
   }),
-  shareOff: (slot: string): Fix => ({
-    before: "after moving what nodes have mounted from there: ",
-    commands: [`/disk/set [find where slot=${quoted(slot)}] nfs-sharing=no`],
+  shareOff: (slot: string, ...properties: readonly string[]): Fix => ({
+    before: "after moving what others use from there: ",
+    commands: [
+      `/disk/set [find where slot=${quoted(slot)}] ${properties.map((name) => `${name}=no`).join(" ")}`,
+    ],
   }),
   autoSharingOff: (): Fix => ({
     commands: ["/disk/settings/set auto-smb-sharing=no auto-media-sharing=no"],

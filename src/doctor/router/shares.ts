@@ -17,12 +17,18 @@ import { onlyNodes } from "./storage.ts";
 const shareName = "share";
 const settingsQuery = ros`/disk settings print as-value`;
 
-/** A mounted pool, and whether the router shares it over NFS. */
+const overNfs = "nfs-sharing";
+
+/** The properties by which the router shares a pool with others; an older one may lack some. */
+const sharings: readonly string[] = [overNfs, "smb-sharing", "media-sharing"];
+
+/** A mounted pool, and how the router shares it. */
 interface MountedPool {
   readonly slot: string;
   /** Without slashes. */
   readonly mountPoint: string;
-  readonly isShared: boolean;
+  /** The properties by which it is shared. */
+  readonly sharing: readonly string[];
 }
 
 /** What the router shows of its shares. */
@@ -42,7 +48,7 @@ export const sharesCheck: RouterCheck = {
       slot: row.text("slot"),
       // The check of the pools names the row of one that cannot be read.
       mountPoint: (row.find("mount-point") ?? "").replace(/^\/+|\/+$/g, ""),
-      isShared: row.isSet("nfs-sharing"),
+      sharing: sharings.filter((property) => row.isSet(property)),
     }));
     const { volumes } = await router.inventory();
     const directories = await directoriesOf(router, settings);
@@ -91,18 +97,22 @@ export function judgePoolsOfVolumes(
   { pools, volumes }: ShareFacts,
   { basePaths }: Pick<CheckSettings, "basePaths">,
 ): Finding[] {
-  const findings = pools.filter(({ isShared }) => isShared).flatMap(({ slot, mountPoint }) => {
-    const images = imagesOn(volumes, mountPoint);
-    if (images.length === 0 && !basePaths.some((path) => poolOf(path) === mountPoint)) return [];
-    const what = images.length === 0
-      ? "is a pool for block volumes"
-      : `holds ${images.length} images of block volumes`;
-    const found =
-      `/${mountPoint} ${what}, and the router shares it over NFS: anyone who reaches port 2049 can read and ` +
-      "overwrite them";
-    return [problem(shareName, found, routerFixes.shareOff(slot))];
-  });
-  return findings.length > 0 ? findings : [fine(shareName, "no pool with block volumes is shared over NFS")];
+  const findings = pools.filter(({ sharing }) => sharing.length > 0).flatMap(
+    ({ slot, mountPoint, sharing }) => {
+      const images = imagesOn(volumes, mountPoint);
+      if (images.length === 0 && !basePaths.some((path) => poolOf(path) === mountPoint)) return [];
+      const what = images.length === 0
+        ? "is a pool for block volumes"
+        : `holds ${images.length} images of block volumes`;
+      const found =
+        `/${mountPoint} ${what}, and the router shares it (${
+          sharing.join(", ")
+        }): others can read and perhaps ` +
+        "overwrite them";
+      return [problem(shareName, found, routerFixes.shareOff(slot, ...sharing))];
+    },
+  );
+  return findings.length > 0 ? findings : [fine(shareName, "no pool with block volumes is shared")];
 }
 
 /** For a driver of directories. */
@@ -118,7 +128,7 @@ export function judgeShare(
   const images = imagesOn(volumes, mountPoint);
   const findings: Finding[] = [];
   // Sharing would open the images at once: they have to go first.
-  if (!share.isShared && images.length === 0) {
+  if (!share.sharing.includes(overNfs) && images.length === 0) {
     findings.push(
       problem(shareName, `/${mountPoint} is not shared over NFS`, routerFixes.shareOn(share.slot)),
     );

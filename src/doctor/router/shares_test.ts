@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { formatFix } from "../../volume/model/finding.ts";
 import { parseRow } from "../../routeros/console/json.ts";
+import { poolsQuery } from "../../routeros/store/queries.ts";
 import { routerFixes } from "./fixes.ts";
-import { judgeAutoSharing, judgeNfsPort, judgePoolsOfVolumes, judgeShare } from "./shares.ts";
+import { judgeAutoSharing, judgeNfsPort, judgePoolsOfVolumes, judgeShare, sharesCheck } from "./shares.ts";
 
-const block = { slot: "raid1", mountPoint: "storage-pool", isShared: false };
-const share = { slot: "raid2", mountPoint: "share", isShared: true };
+const block = { slot: "raid1", mountPoint: "storage-pool", sharing: [] as readonly string[] };
+const share = { slot: "raid2", mountPoint: "share", sharing: ["nfs-sharing"] };
 const image = { imagePath: "/share/csi/pvc-x.0123abcd.img" };
 const directories: readonly string[] = [];
 
@@ -18,16 +19,41 @@ Deno.test("a pool with block volumes must not be shared, nor one that waits for 
   const own = { imagePath: "/storage-pool/csi/pvc-x.0123abcd.img" };
   const judge = (pools: readonly typeof block[], volumes: readonly typeof image[]) =>
     shown(judgePoolsOfVolumes({ pools, volumes, directories }, { basePaths }));
-  assert.deepEqual(judge([block, share], [own]), ["ok: no pool with block volumes is shared over NFS"]);
+  assert.deepEqual(judge([block, share], [own]), ["ok: no pool with block volumes is shared"]);
   assert.match(
-    judge([{ ...block, isShared: true }], [own])[0]!,
-    /^problem: \/storage-pool holds 1 images.*port 2049/,
+    judge([{ ...block, sharing: ["nfs-sharing"] }], [own])[0]!,
+    /^problem: \/storage-pool holds 1 images.*shares it \(nfs-sharing\)/,
   );
   assert.match(
-    judge([{ ...block, isShared: true }], [])[0]!,
+    judge([{ ...block, sharing: ["smb-sharing"] }], [])[0]!,
     /^problem: \/storage-pool is a pool for block volumes/,
   );
   assert.match(judge([block, share], [image])[0]!, /^problem: \/share holds 1 images/);
+});
+
+/** The check of a router with one pool that has an image, whose row has these properties as well. */
+async function checked(properties: Readonly<Record<string, unknown>>) {
+  const row = { slot: "raid1", "mount-point": "storage-pool", ...properties };
+  const router = {
+    read: (_: string, query: unknown) => Promise.resolve(query === poolsQuery ? JSON.stringify([row]) : "{}"),
+    inventory: () => Promise.resolve({ volumes: [{ imagePath: "/storage-pool/csi/a.img" }] }),
+  };
+  const settings = { kind: "block", basePaths: ["/storage-pool/csi"] };
+  return (await sharesCheck.run(router as never, settings as never))[0]!;
+}
+
+Deno.test("every way of sharing a pool of block volumes is a problem, with the property that ends it", async () => {
+  for (const property of ["nfs-sharing", "smb-sharing", "media-sharing"]) {
+    const { state, found, fix } = await checked({ [property]: true });
+    assert.equal(state, "problem", property);
+    assert.match(found, new RegExp(`shares it \\(${property}\\)`));
+    assert.equal(fix, formatFix(routerFixes.shareOff("raid1", property)));
+  }
+  const two = await checked({ "nfs-sharing": false, "smb-sharing": "yes", "media-sharing": "yes" });
+  assert.match(two.fix!, /\] smb-sharing=no media-sharing=no$/);
+  for (const none of [{}, { "nfs-sharing": false, "smb-sharing": "no", "media-sharing": false }]) {
+    assert.equal((await checked(none)).state, "ok", JSON.stringify(none));
+  }
 });
 
 Deno.test("sharing that the router turns on by itself is a warning that names the settings", () => {
@@ -52,7 +78,10 @@ Deno.test("a share for directories is mounted, shared, and holds no image", () =
     /^ok: \/share is shared.*directories of this cluster: 1$/,
   );
   assert.match(judge([block])[0]!, /^problem: \/share is on no mounted pool/);
-  assert.match(judge([{ ...share, isShared: false }])[0]!, /^problem: \/share is not shared over NFS/);
+  assert.match(
+    judge([{ ...share, sharing: ["smb-sharing"] }])[0]!,
+    /^problem: \/share is not shared over NFS/,
+  );
   assert.match(
     judge([share], [image])[0]!,
     /^problem: \/share holds 1 images of disks, such as \/share\/csi/,
@@ -67,7 +96,7 @@ Deno.test("a share for directories is mounted, shared, and holds no image", () =
 });
 
 Deno.test("nobody is advised to share a pool on which images of disks lie", () => {
-  const unshared = { ...share, isShared: false };
+  const unshared = { ...share, sharing: ["smb-sharing"] };
   const judge = (volumes: readonly typeof image[]) =>
     judgeShare({ pools: [unshared], volumes, directories }, { basePaths: ["/share/k8s"] })
       .map(({ fix }) => fix);

@@ -44,6 +44,8 @@ const setters: Readonly<Record<string, (text: string, name: string) => DiskSetti
   "nvme-tcp-server-nqn": (text) => ({ nqn: text }),
   "nvme-tcp-server-allow-host-name": (text) => ({ allowHostName: text }),
   "nfs-sharing": (text, name) => ({ nfsSharing: readYesNo(name, text) }),
+  "smb-sharing": (text, name) => ({ smbSharing: readYesNo(name, text) }),
+  "media-sharing": (text, name) => ({ mediaSharing: readYesNo(name, text) }),
   "raid-type": (text) => ({ raidType: readRaidType(text) }),
   "raid-device-count": (text) => ({ raidDevices: readDeviceCount(text) }),
   "raid-master": (text) => ({ raidMaster: text }),
@@ -72,7 +74,9 @@ export class DiskMenu implements Menu {
   texts(verb: Verb): readonly string[] {
     if (verb === "format") return ["file-system", "label"];
     const { rose } = this.#router.profile.vocabulary;
-    const known = Object.keys(setters).filter((word) => rose || !/^(nvme-tcp|file|raid|nfs)-/.test(word));
+    const known = Object.keys(setters).filter((word) =>
+      rose || !/^(nvme-tcp|file|raid|nfs|smb|media)-/.test(word)
+    );
     return verb === "add" ? [...known, copyFrom] : known;
   }
 
@@ -253,8 +257,8 @@ const exportProperties: readonly ReadableProperty<Disk>[] = [
   plain("nvme-tcp-server-allow-host-name", (disk) => known(disk, disk.allowHostName)),
   plain("iscsi-export", () => false, never),
   plain("nfs-sharing", (disk) => disk.nfsSharing, (disk) => disk.nfsSharing),
-  plain("smb-sharing", () => false, never),
-  plain("media-sharing", () => false, never),
+  plain("smb-sharing", (disk) => disk.smbSharing, (disk) => disk.smbSharing),
+  plain("media-sharing", (disk) => disk.mediaSharing, (disk) => disk.mediaSharing),
   plain("media-interface", () => "none", never),
   plain("swap", () => false, never),
 ];

@@ -50,6 +50,8 @@ export interface Disk {
   readonly allowHostName: string;
   /** Whether its file system is shared over NFS. */
   readonly nfsSharing: boolean;
+  readonly smbSharing: boolean;
+  readonly mediaSharing: boolean;
   readonly pool: PoolState | undefined;
   /** Properties that the model does not know, as the control port set them. */
   readonly extra: RecordValue;
@@ -76,6 +78,8 @@ export const plainDisk: Omit<Disk, "id" | "slot"> = {
   nqn: undefined,
   allowHostName: "",
   nfsSharing: false,
+  smbSharing: false,
+  mediaSharing: false,
   pool: undefined,
   extra: {},
 };
@@ -94,6 +98,8 @@ export interface DiskSettings {
   readonly nqn?: string;
   readonly allowHostName?: string;
   readonly nfsSharing?: boolean;
+  readonly smbSharing?: boolean;
+  readonly mediaSharing?: boolean;
   readonly raidType?: "1";
   readonly raidDevices?: number;
   readonly raidMaster?: string;
