@@ -32,7 +32,8 @@ export class MisplacedVolumes {
   /**
    * Takes in a look at all disks of a router.
    *
-   * @returns the names of the routers whose volumes it has, without those that may be the same machine
+   * @returns the names of the routers whose volumes it has, without those that may be the same machine or were not
+   *   connected to yet
    */
   seen(router: string, { volumes }: Pick<Inventory, "volumes">): readonly string[] {
     const owners = new Set<string>();
@@ -49,7 +50,9 @@ export class MisplacedVolumes {
       const isSame = other !== router && this.#machines.mayBeOne(router, other);
       if (isSame && !marked.isDisjointFrom(theirs)) this.#same(router, other);
     }
-    return [...owners].filter((owner) => owner !== router && !this.#machines.mayBeOne(owner, router));
+    return [...owners].filter((owner) =>
+      owner !== router && this.#machines.isKnown(owner) && !this.#machines.mayBeOne(owner, router)
+    );
   }
 
   #same(one: string, other: string): void {

@@ -56,6 +56,21 @@ for (
   });
 }
 
+Deno.test("a router that has not connected may be another name of the machine, and is not reported before", () => {
+  const machines = new RouterMachines();
+  const misplaced = new MisplacedVolumes(machines);
+  misplaced.add("nas1", "00000001");
+  misplaced.add("nas2", "00000002");
+  machines.presented("nas1", "a");
+  const owners = () => misplaced.seen("nas1", { volumes: [ofFirst, ofSecond] });
+  assert.deepEqual(owners(), []);
+  throwsWith(() => misplaced.assertNotSeen("00000002", "pvc-2", "delete"), "precondition", /on=nas1;/);
+  machines.presented("nas2", "a");
+  assert.deepEqual(owners(), []);
+  machines.presented("nas2", "b");
+  assert.deepEqual(owners(), ["nas2"]);
+});
+
 Deno.test("two names that pin host keys of different types are one machine where one of them pins both", () => {
   const machines = new RouterMachines();
   machines.presented("nas1", "ed25519-a", ["rsa-a"]);

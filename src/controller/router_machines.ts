@@ -14,6 +14,11 @@ export class RouterMachines {
     this.#hostKeys.set(router, { presented, others });
   }
 
+  /** Whether a router was connected to. */
+  isKnown(router: string): boolean {
+    return this.#hostKeys.has(router);
+  }
+
   /** Whether two routers may be one machine. One that was never connected to is taken for another one. */
   mayBeOne(one: string, other: string): boolean {
     const [own, theirs] = [this.#hostKeys.get(one), this.#hostKeys.get(other)];
