@@ -19,8 +19,6 @@ const otherTypes =
 interface KnownHostsLine {
   /** Such as `@revoked`; undefined for a key to trust. */
   readonly marker: string | undefined;
-  /** Undefined for a bare public key. */
-  readonly hosts: string | undefined;
   /** Undefined for one of another type. */
   readonly key: HostKey | undefined;
 }
@@ -28,7 +26,7 @@ interface KnownHostsLine {
 /**
  * Parses pinned host keys: lines of an OpenSSH public key (`ssh-ed25519 AAAA…`) or of a known_hosts file (plain,
  * `[host]:port` or hashed names, or patterns). Empty lines, comments, authorities of certificates and types of keys that
- * no router presents are skipped. A revoked key does not count.
+ * no router presents are skipped, and so is what the lines of other hosts hold. A revoked key does not count.
  *
  * Of several known_hosts lines only those that name the router count. A single line counts under any name: the router
  * may have another name there, and only the key is compared.
@@ -38,10 +36,11 @@ interface KnownHostsLine {
 export function parseHostKeys(text: string, host: string, port: number): HostKey[] {
   const lines = text.split(/\r?\n/).flatMap((whole, index) => {
     const line = whole.trim();
-    return line === "" || line.startsWith("#") ? [] : [parseLine(line, index + 1)];
+    return line === "" || line.startsWith("#") ? [] : [{ line, number: index + 1 }];
   });
   const only = lines.length === 1;
-  const named = lines.filter(({ hosts }) => only || hosts === undefined || namesHost(hosts, host, port));
+  const counts = (hosts: string) => only || namesHost(hosts, host, port);
+  const named = lines.flatMap(({ line, number }) => parseLine(line, number, counts) ?? []);
   const keysOf = (marker?: string) =>
     named.flatMap((line) => line.marker === marker && line.key !== undefined ? [line.key] : []);
   const revoked = keysOf("@revoked");
@@ -55,19 +54,26 @@ export function parseHostKeys(text: string, host: string, port: number): HostKey
   );
 }
 
-function parseLine(line: string, number: number): KnownHostsLine {
+/** @returns undefined for a line whose names do not count, whatever its key is */
+function parseLine(
+  line: string,
+  number: number,
+  counts: (hosts: string) => boolean,
+): KnownHostsLine | undefined {
   const words = line.split(/\s+/);
   const marker = words[0]!.startsWith("@") ? words.shift() : undefined;
   const isType = (word = "") => keyTypes.test(word) || otherTypes.test(word);
   const hosts = marker === undefined && isType(words[0]) ? undefined : words.shift();
   const [type, encoded] = words;
+  // A line of two words may be the router's own without its name, such as a bare key whose type is misspelt.
+  if (hosts !== undefined && encoded !== undefined && !counts(hosts)) return undefined;
   if (type === undefined || !isType(type)) {
     throw notReadable(number, "its type of key is none of SSH's, such as ssh-ed25519");
   }
-  if (otherTypes.test(type)) return { marker, hosts, key: undefined };
+  if (otherTypes.test(type)) return { marker, key: undefined };
   const blob = new Uint8Array(Buffer.from(encoded ?? "", "base64"));
   if (keyTypeOf(blob) !== type) throw notReadable(number, `its data is no ${type} key`);
-  return { marker, hosts, key: { type, blob } };
+  return { marker, key: { type, blob } };
 }
 
 /** The type that is encoded in a key in wire form; "" for anything else. */

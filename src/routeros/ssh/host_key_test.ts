@@ -58,6 +58,9 @@ const others = [
   "github.com sk-ssh-ed25519@openssh.com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29t",
   "old.lan ssh-dss AAAA",
   "10.0.0.1 ssh-ed25519-cert-v01@openssh.com AAAA",
+  "git.lan ssh-foo AAAA",
+  "@revoked git.lan ssh-foo AAAA",
+  "old.lan ssh-ed25519 !!!!",
   `192.168.*,!10.0.0.1 ${two}`,
   `10.0.0.11,10-0-0-1 ${two}`,
 ];
@@ -94,7 +97,15 @@ Deno.test("parseHostKeys() uses no revoked key", () => {
   throwsWith(() => blobs(`10.0.0.1 ${one}\n@revoked 10.0.0.1 ${one}`), "invalid", /revoked/);
 });
 
-for (const line of ["garbage here", "10.0.0.2 ssh-ed25519 !!!!", `10.0.0.1 ssh-rsa ${one.split(" ")[1]}`]) {
+for (
+  const line of [
+    "garbage here",
+    "@revoked ssh-foo AAAA",
+    "10.0.0.* ssh-foo AAAA",
+    "10.0.0.1 ssh-ed25519 !!!!",
+    `10.0.0.1 ssh-rsa ${one.split(" ")[1]}`,
+  ]
+) {
   Deno.test(`parseHostKeys() names the number of a bad line: ${line.slice(0, 20)}`, () => {
     throwsWith(() => blobs(`# home\n\n10.0.0.1 ${one}\n${line}`), "invalid", /: line=4; expected/);
   });
