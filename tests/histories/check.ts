@@ -387,10 +387,11 @@ class Checker {
     const before = this.#images.get(of);
     this.#images.set(of, image);
     this.#sharing.opened(of, image.open);
-    if (before?.exists && !image.exists && this.#contents.isMade(of) && !this.#unwanted.has(of)) {
+    const went = before?.exists && !image.exists && !image.hidden;
+    if (went && this.#contents.isMade(of) && !this.#unwanted.has(of)) {
       this.#violated(`${of} went, and nobody asked for it`);
     }
-    if (before?.bytes !== undefined && image.bytes === undefined) {
+    if (before?.bytes !== undefined && image.bytes === undefined && !image.hidden) {
       for (const [volume, node] of this.#holders.values().map((holder) => holder.split(" "))) {
         if (volume === of) this.#violated(`${of} went while ${node} had it`);
       }

@@ -6,6 +6,7 @@ import {
   mountedBeforeCopied,
   namedTwice,
   noted,
+  renamedInUse,
   scarce,
   turnedOnAndDeleted,
   turnedOnWhileCopied,
@@ -59,6 +60,7 @@ const groups: readonly (readonly [
   [0.04, false, turnedOnAndDeleted],
   [0.3, "slow", unwantedAndBack],
   [0.7, "toggles", grownByToggle],
+  [0.05, false, renamedInUse],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */

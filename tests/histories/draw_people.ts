@@ -46,6 +46,22 @@ export function mountedBeforeCopied(draw: Draw): Step[] {
   ];
 }
 
+/** A person gives the disk another slot while a node has the volume, and its node leaves, or another one is given it. */
+export function renamedInUse(draw: Draw): Step[] {
+  const [from, to] = draw.chance(0.5) ? nodeNames : nodeNames.toReversed();
+  const volume = smooth.volume;
+  const hand: Step = { step: "hand", volume, what: "renamed", forMs: draw.pick([1_000, 30_000, 200_000]) };
+  return [
+    ...leaving(volume),
+    call("publish", from!),
+    ...draw.chance(0.5) ? [call("stage", from!)] : [],
+    hand,
+    ...draw.chance(0.8) ? [call("unstage", from!), call("unpublish", from!)] : [],
+    call(draw.pick(["publish", "publish", "delete", "unpublish", "expand"]), to!),
+    { step: "write", volume, node: from! },
+  ];
+}
+
 /** Two objects of the cluster name a volume that is to be deleted. */
 export function namedTwice(draw: Draw): Step[] {
   const volume = draw.pick(volumeNames);

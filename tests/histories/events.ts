@@ -80,7 +80,7 @@ export type HistoryEvent =
     readonly bytes: bigint | undefined;
     /** Whether any part of it exists: an image, an incomplete copy, a disk. */
     readonly exists: boolean;
-    /** Whether the router does not show its disk yet. @default {false} */
+    /** Whether the router does not show its disk in its slot: not yet, or in another one. @default {false} */
     readonly hidden?: boolean;
     /** Whether the disk is on another file. @default {false} */
     readonly elsewhere?: boolean;

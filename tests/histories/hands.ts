@@ -17,8 +17,15 @@ interface Note {
 
 /** The slot of a disk that a person makes of a volume's image. */
 const secondSlot = "by-hand";
-/** What is done also to a disk that is exported: to its record, its row, or its pool. */
-const everywhere: readonly HandStep["what"][] = ["filled", "scarce", "cut-record", "unreadable", "odd-row"];
+/** What is done also to a disk that is exported: to its record, its row, its pool, or its slot. */
+const everywhere: readonly HandStep["what"][] = [
+  "filled",
+  "scarce",
+  "cut-record",
+  "unreadable",
+  "odd-row",
+  "renamed",
+];
 /** What takes a disk away from its slot, or its image from the disk. */
 const away: readonly HandStep["what"][] = ["renamed", "image-aside"];
 /** What the router says of a disk that it has mounted. */
@@ -93,15 +100,17 @@ export class Hands {
     return once;
   }
 
-  /** Whether a disk can go to another slot, or its image away: nothing else was done to it, and no node has it. */
-  #mayGoAway({ id, imagePath, comment }: StoredVolume, what: HandStep["what"]): boolean {
+  /** Whether a disk can go to another slot, or, while no node has it, its image away: nothing else was done to it. */
+  #mayGoAway({ id, imagePath, comment, exported }: StoredVolume, what: HandStep["what"]): boolean {
     const { disks, allFiles } = this.#store;
-    const parsed = parseComment(comment);
-    const isHeld = parsed.state === "record" && parsed.comment.record.holders.length > 0;
-    if (isHeld || this.isAt(id)) return false;
-    if (what === "image-aside") return allFiles.has(imagePath);
-    // A person's own image tells nothing of a volume when its disk is elsewhere.
-    return !disks.has(secondSlot) && (imagePath !== this.#own || isLegacyId(id));
+    if (this.isAt(id)) return false;
+    if (what === "image-aside") {
+      const parsed = parseComment(comment);
+      const isHeld = parsed.state === "record" && parsed.comment.record.holders.length > 0;
+      return !isHeld && allFiles.has(imagePath);
+    }
+    // A person's own image tells nothing of a volume when its disk is elsewhere; its export does.
+    return !disks.has(secondSlot) && (exported || imagePath !== this.#own || isLegacyId(id));
   }
 
   /** Whether the driver has its record at the disk: one that was there before may have none. */

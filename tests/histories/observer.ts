@@ -120,16 +120,20 @@ export class Observer {
     // By a person's hand the disk may be on another file: the volume's data is where it was.
     const isElsewhere = disk !== undefined && disk.imagePath !== there;
     const path = there;
+    const shown = disk ?? this.#store.disks.values().find(({ imagePath }) => imagePath === path);
+    // A person's own image tells nothing of a volume while its disk is in another slot.
+    const isLost = shown !== disk && path === this.#origin.path && this.#origin.isPersons === true;
+    const isHidden = shown !== undefined && this.#store.hidden.has(shown.id);
     const isWhole = disk !== undefined && this.#store.allFiles.has(disk.imagePath);
     return {
       kind: "image",
       of,
       bytes: isWhole ? disk.sizeBytes : undefined,
-      exists: disk !== undefined || path !== undefined,
-      hidden: this.#store.hidden.has(of),
+      exists: disk !== undefined || path !== undefined && !isLost,
+      hidden: isHidden || this.#store.hidden.has(of) || shown !== disk,
       elsewhere: isElsewhere,
       value: this.#valueAt(path ?? disk?.imagePath),
-      exported: disk?.exported === true && !this.#store.hidden.has(of) ? disk.exportNqn : undefined,
+      exported: shown?.exported === true && !isHidden ? shown.exportNqn : undefined,
       open: path === undefined ? [] : this.#images.open(path),
     };
   }

@@ -377,4 +377,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     from: `if (answers.length === 0) return undecided("its target does not answer");`,
     to: `if (answers.length === 0) return { state: "fenced", why: "its target does not answer" };`,
   },
+  {
+    title: "an unpublish looks for the disk in no other slot",
+    file: "src/controller/attachments/unpublish.ts",
+    from: "    if (stored.id === id || !stored.exported) continue;",
+    to: '    if (stored.id !== "") continue;',
+  },
 ];

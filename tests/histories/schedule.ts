@@ -179,7 +179,7 @@ export interface NoteStep {
   readonly after: string;
 }
 
-/** A person changes a disk that is not exported, and takes that back later; or the router prints its row without a size. */
+/** A person changes a disk, and mostly takes that back later; or the router prints its row without a size. */
 export interface HandStep {
   readonly step: "hand";
   readonly volume: string;
