@@ -168,7 +168,7 @@ export class HistoryNode {
     }
     this.#takesMs.set(context.requestId, [...commandMs]);
     try {
-      await this.#withTrouble(trouble, work[verb]);
+      await this.#withTrouble(isIn(verb, trouble) ? trouble : undefined, work[verb]);
     } finally {
       this.#takesMs.delete(context.requestId);
       release();
@@ -178,12 +178,14 @@ export class HistoryNode {
   async #withTrouble(trouble: CallStep["trouble"], work: () => Promise<unknown>): Promise<void> {
     if (trouble === undefined) return void await work();
     const first = this.#kernel.operations.length;
+    // After a final error the kubelet takes down nothing.
+    const kind = trouble.what.startsWith("refused") ? "precondition" : "unavailable";
     let died = false;
     this.#kernel.before = (_, count) => {
       const at = count - first - 1;
       const dies = trouble.what.startsWith("dies") && at >= trouble.at;
       died ||= dies;
-      if (dies || at === trouble.at) throw new VolumeError("unavailable", "Cannot go on: injected");
+      if (dies || at === trouble.at) throw new VolumeError(kind, "Cannot go on: injected");
     };
     try {
       await work();
@@ -237,6 +239,13 @@ export class HistoryNode {
     const found = [...this.#devices].find(([, device]) => isIt(device));
     return found && { nqn: found[0], readOnly };
   }
+}
+
+/** Whether a call meets the trouble of its step: what comes late is meant for the second call of two. */
+function isIn(verb: NodeVerb, trouble: CallStep["trouble"]): boolean {
+  const isFirst = verb === "stage" || verb === "unpublish";
+  const isLate = trouble?.what.endsWith("late") === true || trouble?.what === "dies-after";
+  return !isFirst || !isLate;
 }
 
 function stagingPath(volumeId: string): string {
