@@ -67,7 +67,7 @@ export function settingOf(seed: number): Setting {
     resyncs: cluster && !calm && seed % 3 === 0,
     reconciles: !(rests && isSet(256)),
     rests,
-    roundMs: isSet(512) ? 4_000 : 0,
+    roundMs: isSet(64) !== isSet(512) ? 4_000 : 0,
     remembers: !isSet(64),
     graceMs,
     recreates: !cluster && origin === "made",
