@@ -230,17 +230,24 @@ function restoredCluster(draw: Draw): Step[] {
   ];
 }
 
-/** A node has the volume without an attachment for so long that a round withdraws it, and the pod comes back just then. */
+/**
+ * A node has the volume without an attachment for so long that a round withdraws it, and the pod comes back just then, there or
+ * on the other node.
+ */
 function unwantedAndBack(draw: Draw): Step[] {
   const node = draw.pick(nodeNames);
+  const isMoved = draw.chance(0.5);
+  const next = isMoved ? nodeNames.find((name) => name !== node)! : node;
   return [
     { step: "wait", ms: 61_000, late: false },
     call("publish", node),
     call("stage", node),
     { step: "restore-cluster", forgets: 2 },
     { step: "wait", ms: 290_000 + 2_500 * draw.below(50), late: false },
-    call("publish", node),
-    { step: "write", volume: smooth.volume, node },
+    ...isMoved ? [call("unstage", node), call("unpublish", node)] : [],
+    call("publish", next),
+    ...isMoved ? [call("stage", next)] : [],
+    { step: "write", volume: smooth.volume, node: next },
     { step: "wait", ms: 20_000, late: false },
   ];
 }
@@ -373,7 +380,9 @@ function nextPod(draw: Draw): Step[] {
     {
       ...call("stage", node),
       mountFlags: draw.pick(mountFlags),
-      trouble: draw.chance(0.3) ? { at: draw.below(12), what: "lost" } : undefined,
+      trouble: draw.chance(0.3)
+        ? { at: draw.below(12), what: draw.pick(["lost", "refused-late"]) }
+        : undefined,
     },
     { step: "read", volume: smooth.volume, node },
     { step: "write", volume: smooth.volume, node },
