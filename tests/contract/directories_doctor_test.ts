@@ -46,5 +46,5 @@ Deno.test("the doctors of both kinds report a share with images, each from its o
   const ofDirectories = await findings(stack, "share", "--kind", "directory", "--base-path", "/share/k8s");
   assert.match(ofDirectories[0]!, /^problem: \/share holds 1 images.*makes no directory there/);
   const ofBlocks = await findings(stack, "share", "--base-path", "/storage-pool/metal-csi");
-  assert.match(ofBlocks[0]!, /^problem: \/share holds 1 images of block volumes.*port 2049/);
+  assert.match(ofBlocks[0]!, /^problem: \/share holds 1 images of block volumes.*shares it \(nfs-sharing\)/);
 });
