@@ -17,7 +17,7 @@ export class Exports {
   /** The NQNs of nodes whose unpublish has failed since, as `volume nqn`: the router may carry it out late. */
   readonly #inDoubt = new Set<string>();
   /** What was exported when nothing more was asked, by volume. */
-  #resting: ReadonlyMap<string, string | undefined> = new Map();
+  #resting: Map<string, string | undefined> = new Map();
 
   attachment(of: string, node: string, nqn: string | undefined): void {
     if (nqn === undefined) this.attached.delete(`${of} ${node}`);
@@ -46,6 +46,7 @@ export class Exports {
 
   /** A call about the volume begins: it may take the export away. */
   called(of: string): void {
+    this.#resting.delete(of);
     for (const key of this.#turnedOn) if (key.startsWith(`${of} `)) this.#turnedOn.delete(key);
   }
 

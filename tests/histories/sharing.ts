@@ -34,6 +34,7 @@ export class Sharing {
   /** The router has an earlier record of its holders: whichever pair there was may be in it. */
   restored(): void {
     for (const of of this.#pods.keys()) this.#restored.add(of);
+    for (const pair of this.#everPairs) this.#pairs.add(pair);
     for (const left of this.#left) {
       this.#unknown.add(left);
       this.#named.add(left);

@@ -80,7 +80,7 @@ async function decideUnpublishing(
   if (volume !== undefined && !isAnothers(volume, cluster)) {
     return await decideTaking(call, view, volume, nodeId);
   }
-  await assertInNoOtherSlot(call, id, nodeId);
+  await assertInNoOtherSlot(call, view, nodeId);
   if (volume !== undefined) assertShownOrGone(call, id, view);
   call.misplaced?.assertNotSeen(cluster, id, "unpublish");
   return { answer: { how: "gone" } };
@@ -97,7 +97,7 @@ async function decideTaking(
   const isOwnImage = usesOwnImage(volume, call.settings.cluster);
   const isOnlyHolder = record.holders.length === 1 && record.holders[0]!.nodeId === nodeId;
   if (view.isAssumed && !(isOwnImage && isOnlyHolder)) return { need: "own" };
-  if (!isOwnImage) await assertInNoOtherSlot(call, view.id, nodeId);
+  if (!isOwnImage) await assertInNoOtherSlot(call, view, nodeId);
   const decision = decideUnpublish(volume, nodeId);
   const isStep = decision.action === "withdraw" || decision.action === "leave";
   const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume) ?? 0;
@@ -185,13 +185,19 @@ function isNobodys({ settings }: ControllerDeps, stored: StoredVolume): boolean 
  * Refuses to call a volume detached whose disk a person has given another slot: its export is on as before. The image of
  * one that this driver made would be found by its name; that of an imported one has any name. One command.
  *
- * @throws {VolumeError} precondition when the node has it by such a disk; unavailable while it may come back late
+ * @throws {VolumeError} precondition when the node has it by such a disk; unavailable while it may come back late, or when it got
+ * its slot back meanwhile
  */
-async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: string): Promise<void> {
+async function assertInNoOtherSlot(
+  call: ControllerCall,
+  { id, volume }: View,
+  nodeId: string,
+): Promise<void> {
   const inventory = await call.store.inventory(call.context);
   const { cluster, settleMs } = call.settings;
   assertSettled(inventory, settleMs);
   for (const stored of inventory.volumes) {
+    if (stored.id === id && volume === undefined) throw comeBack(id);
     if (stored.id === id || !stored.exported) continue;
     const isIts = isDiskOf(stored, id, cluster);
     // It may be its disk, as far as anybody can tell.
@@ -210,6 +216,13 @@ async function assertInNoOtherSlot(call: ControllerCall, id: string, nodeId: str
         `slot=${stored.id} nqn=${stored.exportNqn}; give it its slot back`,
     );
   }
+}
+
+function comeBack(id: string): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot unpublish the volume because its disk came back meanwhile: volume=${id}; try again`,
+  );
 }
 
 /**

@@ -51,3 +51,21 @@ for (const how of ["unpublish", "withdraw"] as const) {
     assert.ok(isExported());
   });
 }
+
+Deno.test("a disk that gets its slot back between the read and the search of the others is not taken for gone", async () => {
+  const { store, unpublish, deps } = await published();
+  const path = "/pool/data/a-persons.img";
+  deps.memory.known.forgetAll();
+  const disk = { ...store.disks.get(id)!, imagePath: path };
+  store.allFiles.clear();
+  store.disks.delete(id);
+  store.put({ ...disk, id: "moved" });
+  store.mishap("inventory", {
+    before: () => {
+      store.disks.delete("moved");
+      store.put(disk);
+    },
+  });
+  await assert.rejects(unpublish(), refusal("unavailable", /came back meanwhile/));
+  assert.ok(store.disks.get(id)!.exported);
+});
