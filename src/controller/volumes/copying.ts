@@ -98,10 +98,13 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
   // A disk that uses the image now may write to it, and be gone when the copy ends.
   assertUnused(call, request, await readSource(call, request));
   const path = unfinishedPath(target.path, newNonce(call.random));
+  const beganMs = call.clock.monotonicMs();
   try {
     const { done, refusal } = await call.store.copyFile(source.location.path, path, call.context, makeFolder);
     if (done) {
       const view = await readSource(call, request, path);
+      // It may show an earlier record: then nothing tells that the source was used meanwhile.
+      if (view.upMs < call.clock.monotonicMs() - beganMs) throw restarted(request);
       assertWhole(request, view, path);
       assertUnused(call, request, view);
       return { path, guard: volume?.stored };
@@ -191,6 +194,13 @@ export function copiesBefore({ copies }: Pick<ControllerDeps, "copies">, key: st
   return before.length === 0
     ? ""
     : `; the copies for ${before.join(", ")} began before it, and only two go on at once`;
+}
+
+function restarted({ object, key }: CopyRequest): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot create the ${object} because the router restarted while its data was copied: ${object}=${key}; try again`,
+  );
 }
 
 function sourceChanged({ object, key, from }: CopyRequest): VolumeError {

@@ -99,6 +99,17 @@ for (const [name, maker] of Object.entries(makers)) {
     assert.deepEqual([await make()], paths());
   });
 
+  Deno.test(`${name} believes in no copy during which the router restarted, as its record may be an earlier one`, async () => {
+    const { store, clock, make, paths } = controller();
+    store.mishap("copyFile", { takesMs: 5_000 });
+    for (const mishap of [{}, { before: () => store.reboot() }]) store.mishap("view", mishap);
+    await assert.rejects(
+      inTime(clock, make()),
+      refusal("unavailable", /router restarted while its data was copied/),
+    );
+    assert.deepEqual([paths(), store.disks.size], [[], 1]);
+  });
+
   Deno.test(`${name} says which copies began before its own`, async () => {
     const { deps, store, clock, make, soon } = controller();
     const about = { source: "v:pvc-8", sourcePath: "/x", target: { path: "/y", subvolume: undefined } };
