@@ -35,6 +35,9 @@ export interface CopyRequest extends CopyPurpose {
   readonly makeFolder?: NewFolder;
 }
 
+/** A router tells its uptime in whole seconds. */
+const uptimeStepMs = 1_000;
+
 /** A copy that is being made, or was. */
 export interface Copy {
   /** Where it is to be in the end: as the call said that began it. */
@@ -104,7 +107,7 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
     if (done) {
       const view = await readSource(call, request, path);
       // It may show an earlier record: then nothing tells that the source was used meanwhile.
-      if (view.upMs < call.clock.monotonicMs() - beganMs) throw restarted(request);
+      if (view.upMs + uptimeStepMs < call.clock.monotonicMs() - beganMs) throw restarted(request);
       assertWhole(request, view, path);
       assertUnused(call, request, view);
       return { path, guard: volume?.stored };
