@@ -28,7 +28,9 @@ export async function deleteDirectory(
   if (found === undefined) {
     if (serverHash(deps.settings.addresses, filesystemUuid) === hash || deps.removals.has(path)) return;
     const { entries } = await deps.store.find([path], context, path);
-    if (entries.length === 0) throw notOfThisServer(path);
+    // It may have come back since, beside an earlier one of its name that was deleted.
+    const wasDeletedHere = entries.length > 0 && entries.every((entry) => entry.path !== path);
+    if (!wasDeletedHere) throw notOfThisServer(path);
     return;
   }
   if (!found.directory) throw refused(path, "it is no directory");
