@@ -201,6 +201,7 @@ export class SystemFilesystems implements Filesystems {
     return await holdingDevice(this.#reading, device, context, run);
   }
 
+  /** The same, where any other end than success is unavailable. */
   async #finish(
     tool: ToolName,
     argumentsFor: (path: string) => readonly string[],

@@ -83,54 +83,43 @@ const poolsInFullQuery: Fragment = ros`/disk print detail as-value where type!=$
 export function parsePoolDisks(frame: string): PoolDisk[] {
   return parseRows(frame, "list of pools").map((row) => {
     const slot = row.text("slot");
-    try {
-      return wholeDiskOf(row, slot);
-    } catch (error) {
-      if (!VolumeError.is(error)) throw error;
-      return oddDiskOf(row, slot, error.message);
-    }
+    const unreadable = whyRowUnreadable(row);
+    const isRead = unreadable === undefined;
+    const textOf = (key: string) => row.find(key) ?? "";
+    const bytesOf = (key: string) => isRead && row.hasInteger(key) ? row.integer(key) : 0n;
+    return {
+      slot,
+      filesystem: textOf("fs").replace(/^-$/, ""),
+      label: textOf("fs-label"),
+      mounted: isRead ? row.flag("mounted", false) : mayBeMounted(row),
+      mountPoint: textOf("mount-point").replace(/^\/+|\/+$/g, ""),
+      state: shownStateOf(row),
+      sizeBytes: bytesOf("size"),
+      freeBytes: bytesOf("free"),
+      filesystemUuid: textOf("fs-uuid"),
+      master: row.isSet("raid-master") ? textOf("raid-master") : "",
+      failed: row.findFlag("raid-member-failed") === true,
+      exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
+      below: findSlotsBelow(row),
+      ...isRead ? {} : { unreadable },
+    };
   });
 }
 
-function wholeDiskOf(row: Row, slot: string): PoolDisk {
-  const mounted = row.flag("mounted", false);
-  // As the driver reads them: what tells no space is no pool.
-  const isPool = mounted && row.has("size") && row.has("free");
-  const bytesOf = (key: string) => isPool || row.hasInteger(key) ? row.integer(key) : 0n;
-  return {
-    slot,
-    filesystem: row.text("fs", "").replace(/^-$/, ""),
-    label: row.text("fs-label", ""),
-    mounted,
-    mountPoint: row.text("mount-point", "").replace(/^\/+|\/+$/g, ""),
-    state: stateOf(row),
-    sizeBytes: bytesOf("size"),
-    freeBytes: bytesOf("free"),
-    filesystemUuid: row.text("fs-uuid", ""),
-    master: row.isSet("raid-master") ? row.text("raid-master") : "",
-    failed: row.findFlag("raid-member-failed") === true,
-    exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
-    below: slotsBelow(row),
-  };
-}
-
-function oddDiskOf(row: Row, slot: string, unreadable: string): PoolDisk {
-  return {
-    slot,
-    filesystem: row.find("fs")?.replace(/^-$/, "") ?? "",
-    label: row.find("fs-label") ?? "",
-    mounted: mayBeMounted(row),
-    mountPoint: row.find("mount-point")?.replace(/^\/+|\/+$/g, "") ?? "",
-    state: shownStateOf(row),
-    sizeBytes: 0n,
-    freeBytes: 0n,
-    filesystemUuid: row.find("fs-uuid") ?? "",
-    master: row.isSet("raid-master") ? row.find("raid-master") ?? "" : "",
-    failed: row.findFlag("raid-member-failed") === true,
-    exported: row.isSet("nvme-tcp-export") || row.isSet("iscsi-export"),
-    below: findSlotsBelow(row),
-    unreadable,
-  };
+function whyRowUnreadable(row: Row): string | undefined {
+  try {
+    for (const key of ["fs", "fs-label", "mount-point", "fs-uuid"]) row.text(key, "");
+    if (row.isSet("raid-master")) row.text("raid-master");
+    // As the driver reads them: what tells no space is no pool.
+    const isPool = row.flag("mounted", false) && row.has("size") && row.has("free");
+    if (isPool) { for (const key of ["size", "free"]) row.integer(key); }
+    stateOf(row);
+    slotsBelow(row);
+    return undefined;
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    return error.message;
+  }
 }
 
 /** Why the row of the pool of `path` cannot be read; undefined where it is read, or not mounted. */

@@ -213,6 +213,7 @@ function parseShare(mountPoint: string, frame: string): Omit<ShareView, "upMs"> 
       if (isInside(mount, root)) mountsBelow.push(mount);
       continue;
     }
+    // One that may be mounted or not is no share: it throws.
     row.flag("mounted");
     share = {
       slot: row.text("slot"),
