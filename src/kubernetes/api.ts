@@ -22,6 +22,14 @@ export interface KubernetesApi {
   request<T>(call: ApiCall): Promise<T>;
 }
 
+/** A client of one cluster with a number of connections, for which its requests wait. */
+export interface ConnectedApi extends KubernetesApi {
+  /** A client of the same cluster with connections of its own, for which no request of this one is waited. */
+  apart(connections: number): ConnectedApi;
+  /** Closes the idle connections. */
+  close(): void;
+}
+
 /** Why a request to the API server has failed. */
 export class ApiError extends Error {
   override readonly name = "ApiError";

@@ -15,7 +15,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { messageAbout, messageOf } from "../volume/error_messages.ts";
 import type { Clock } from "../volume/ports/system.ts";
 import type { ClusterAccess } from "./access.ts";
-import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
+import { type ApiCall, ApiError, type ConnectedApi } from "./api.ts";
 import { podAccess, type PodAddress } from "./pod_access.ts";
 
 /** The address of a cluster's API server, and this driver's identity there. */
@@ -31,7 +31,7 @@ const maxAnswerBytes = 64 << 20;
 export const maxConnections = 8;
 
 /** A client of one cluster, which keeps its connections. */
-export class KubernetesClient implements KubernetesApi {
+export class KubernetesClient implements ConnectedApi {
   readonly #access: ClusterAccess;
   readonly #clock: Clock;
   readonly #connections: number;
@@ -63,7 +63,6 @@ export class KubernetesClient implements KubernetesApi {
     }
   }
 
-  /** A client of the same cluster with connections of its own, for which no request of this one is waited. */
   apart(connections: number): KubernetesClient {
     return new KubernetesClient(this.#access, this.#clock, connections);
   }
@@ -79,7 +78,6 @@ export class KubernetesClient implements KubernetesApi {
     throw refusalOf(answer, call);
   }
 
-  /** Closes the idle connections. */
   close(): void {
     this.#agent?.agent.destroy();
     this.#agent = undefined;

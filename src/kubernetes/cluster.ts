@@ -8,8 +8,9 @@ import type {
   NodeDirectory,
 } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
-import { type ClusterAddress, KubernetesClient, maxConnections } from "./client.ts";
+import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { KubernetesClusterView } from "./cluster_view.ts";
+import { Connections } from "./connections.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { KubernetesDetachedNodes } from "./detached_nodes.ts";
 import { Election, type ElectionOptions } from "./election.ts";
@@ -17,7 +18,6 @@ import { ClaimAnnotations } from "./format_consents.ts";
 import { ClusterLease } from "./lease.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { kubevirtPairs } from "./kubevirt_pairs.ts";
-import { LimitedApi } from "./limited_api.ts";
 import { StartupTaint } from "./startup_taint.ts";
 import type { Metadata } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
@@ -26,15 +26,6 @@ import { AnnotationProjection, type ProjectionOptions } from "./volume_projectio
 /** How often the API server is asked before a controller gives up its start, and how long it waits in between. */
 const attempts = 12;
 const pauseMs = 5_000;
-
-/** Connections that only the Lease uses: lists of slow pages must not hold up its renewal. */
-const leaseConnections = 2;
-
-/**
- * The maximum number of concurrent list pages of the loops. With the list of volumes, which calls share, they take at
- * most half of the connections.
- */
-const maxPages = maxConnections / 2 - 1;
 
 /** Options of {@linkcode Cluster}. */
 export interface ClusterOptions {
@@ -54,22 +45,20 @@ export interface ClusterOptions {
  */
 export class Cluster {
   readonly #options: ClusterOptions;
-  readonly #client: KubernetesClient;
-  readonly #leaseClient: KubernetesClient;
-  /** For the lists of the loops. */
-  readonly #lists: KubernetesApi;
+  /** The namespace of the cluster's configuration; "" when it has none. */
+  readonly #namespace: string;
+  readonly #connections: Connections;
   readonly volumes: PersistentVolumes;
   /** The cluster's use of this driver's volumes. */
   readonly use: KubernetesClusterView;
 
   private constructor(options: ClusterOptions, client: KubernetesClient) {
     this.#options = options;
-    this.#client = client;
-    this.#leaseClient = client.apart(leaseConnections);
-    this.#lists = new LimitedApi(client, maxPages);
-    this.volumes = new PersistentVolumes({ ...options, api: this.#client });
-    const { volumes } = this;
-    this.use = new KubernetesClusterView({ ...options, api: this.#client, lists: this.#lists, volumes });
+    this.#namespace = client.namespace;
+    this.#connections = new Connections(client);
+    const { calls: api, lists } = this.#connections;
+    this.volumes = new PersistentVolumes({ ...options, api });
+    this.use = new KubernetesClusterView({ ...options, api, lists, volumes: this.volumes });
   }
 
   /** @throws {VolumeError} invalid when the cluster's address is unknown */
@@ -79,42 +68,51 @@ export class Cluster {
 
   /** See {@linkcode readClusterUid}. */
   uid(signal: AbortSignal): Promise<string> {
-    return readClusterUid(this.#client, this.#options.clock, signal);
+    return readClusterUid(this.#connections.calls, this.#options.clock, signal);
   }
 
   /** The cluster's nodes, and others besides. */
   nodes(others: NodeDirectory): NodeDirectory {
-    return new CsiNodes({ ...this.#options, api: this.#client, others });
+    return new CsiNodes({ ...this.#options, api: this.#connections.calls, others });
   }
 
   /** Shows which nodes hold which volume; it asks the router through `latest`. */
   projection(latest: ProjectionOptions["latest"]): AnnotationProjection {
-    return new AnnotationProjection({ ...this.#options, api: this.#client, volumes: this.volumes, latest });
+    return new AnnotationProjection({
+      ...this.#options,
+      api: this.#connections.calls,
+      volumes: this.volumes,
+      latest,
+    });
   }
 
   /** Records events on the volumes' objects and their claims. */
   events(): EventRecorder {
-    return new EventRecorder({ ...this.#options, api: this.#client, volumes: this.volumes });
+    return new EventRecorder({ ...this.#options, api: this.#connections.calls, volumes: this.volumes });
   }
 
   /** Lets only the pods of one KubeVirt virtual machine share a volume. */
   kubevirtPairs(): MigrationPairs {
-    return kubevirtPairs({ ...this.#options, api: this.#client, volumes: this.volumes });
+    return kubevirtPairs({ ...this.#options, api: this.#connections.calls, volumes: this.volumes });
   }
 
   /** Finds out whether nodes have given up volumes. */
   detachedNodes(): DetachedNodes {
-    return new KubernetesDetachedNodes({ ...this.#options, api: this.#client, volumes: this.volumes });
+    return new KubernetesDetachedNodes({
+      ...this.#options,
+      api: this.#connections.calls,
+      volumes: this.volumes,
+    });
   }
 
   /** The consents of claims' owners. */
   consents(): FormatConsents {
-    return new ClaimAnnotations(this.#client, this.volumes);
+    return new ClaimAnnotations(this.#connections.calls, this.volumes);
   }
 
   /** Removes the taint of that key from nodes on which this driver is registered. */
   startupTaint(key: string): StartupTaint {
-    return new StartupTaint({ ...this.#options, api: this.#lists, key });
+    return new StartupTaint({ ...this.#options, api: this.#connections.lists, key });
   }
 
   /**
@@ -130,9 +128,9 @@ export class Cluster {
   ): Election {
     const { clock, random, driverName, report } = this.#options;
     const lease = {
-      api: this.#leaseClient,
+      api: this.#connections.lease,
       clock,
-      namespace: namespace || this.#client.namespace || "default",
+      namespace: namespace || this.#namespace || "default",
       name: `${driverName.toLowerCase()}-controller`,
     };
     const nonce = random.bytes(8).toHex();
@@ -148,8 +146,7 @@ export class Cluster {
 
   /** Closes the connections. */
   close(): void {
-    this.#client.close();
-    this.#leaseClient.close();
+    this.#connections.close();
   }
 }
 

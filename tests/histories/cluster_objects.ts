@@ -42,7 +42,7 @@ export class ClusterObjects {
   readonly #attachments = new Map<string, Attachment>();
   /** What there was before each of the last steps. */
   #snapshots: (readonly Attachment[])[] = [];
-  /** Whether no process reaches the API server, as it refuses requests or lets them wait, or each answer is slow. */
+  /** What is wrong with the API server. */
   #away: ApiCutStep["how"] | undefined;
   /** How many requests no answer came to. */
   unanswered = 0;
@@ -79,7 +79,11 @@ export class ClusterObjects {
   }
 
   get isAway(): boolean {
-    return this.#away !== undefined && this.#away !== "slow";
+    return this.#away === "refuses" || this.#away === "hangs";
+  }
+
+  get #isSlow(): boolean {
+    return this.#away === "slow" || this.#away === "busy";
   }
 
   /** From now on no process reaches the API server, or soon; undefined mends that. */
@@ -184,14 +188,17 @@ export class ClusterObjects {
 
   /** The objects as a process reads them. */
   viewFor(process: Process): ClusterView {
-    const read = <T>(value: () => T, tookMs = 0) => async ({ signal }: Pick<CallContext, "signal">) => {
-      await this.ask(process, signal);
-      const answer = value();
-      const takesMs = tookMs + (this.#away === "slow" ? slowMs : 0);
-      if (takesMs > 0) await process.clock.sleep(takesMs, signal);
-      await process.alive();
-      return answer;
+    const reader = (by: "call" | "loop") => <T>(value: () => T, takesMs = 0) => {
+      return async ({ signal }: Pick<CallContext, "signal">) => {
+        await this.ask(process, signal);
+        const answer = value();
+        if (takesMs > 0) await process.clock.sleep(takesMs, signal);
+        if (this.#isSlow) await this.#waitFor(process, by, signal);
+        await process.alive();
+        return answer;
+      };
     };
+    const [read, readForCall] = [reader("loop"), reader("call")];
     const all = () =>
       [...this.#attachments.values()].map(({ publishContext, ...one }): ClusterAttachment => ({
         ...one,
@@ -215,7 +222,7 @@ export class ClusterObjects {
       ),
       allAttachments: read(all, this.#listMs),
       latestEpoch: (volumeId, context) =>
-        read(() =>
+        readForCall(() =>
           Math.max(
             0,
             ...all().filter((one) => one.volumeId === volumeId).map(({ published }) =>
@@ -235,7 +242,7 @@ export class ClusterObjects {
       ),
       volumeContext: () => ({}),
       unknownVolumeAttachments: read(() => []),
-      assertAttachmentsReadable: read(() => {}),
+      assertAttachmentsReadable: readForCall(() => {}),
     };
   }
 
@@ -250,5 +257,17 @@ export class ClusterObjects {
     this.unanswered++;
     if (this.#away !== "refuses") await clock.sleep(hangsMs, signal);
     throw new VolumeError("unavailable", "Cannot reach the API server");
+  }
+
+  /** Waits until a slow API server has answered. @throws {VolumeError} unavailable when it does not */
+  async #waitFor({ clock, slowApi }: Process, by: "call" | "loop", signal: AbortSignal): Promise<void> {
+    if (slowApi === undefined) return await clock.sleep(slowMs, signal);
+    try {
+      await slowApi.read(by, signal);
+    } catch (cause) {
+      this.unanswered++;
+      signal.throwIfAborted();
+      throw new VolumeError("unavailable", "Cannot reach the API server", { cause });
+    }
   }
 }

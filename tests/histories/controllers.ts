@@ -13,6 +13,7 @@ import type { FakeVolumeStore } from "../fakes/volume_store.ts";
 import type { ClusterObjects } from "./cluster_objects.ts";
 import { Process } from "./process.ts";
 import type { SharedVolumes } from "./shared_volumes.ts";
+import { SlowApi } from "./slow_api.ts";
 import type { ApiCutStep, IsolationStep, Setting } from "./schedule.ts";
 
 /** How often a leader compares the router with the cluster, and how long an export is unwanted before it is withdrawn. */
@@ -114,6 +115,7 @@ export class Controllers {
     const { leader } = this;
     const { process } = leader;
     if (this.#isolated.has(leader)) return;
+    this.#endSlow(process);
     const leftMs = leadMs - renewedMs;
     process.lead.holdUntil(this.#clock.monotonicMs() + leftMs);
     if (step === "freeze") process.freeze();
@@ -138,9 +140,26 @@ export class Controllers {
 
   /** No process reaches the API server for some time. */
   cutApi(cluster: ClusterObjects, { forMs, how, renews }: ApiCutStep): void {
+    const { leader: { process } } = this;
     cluster.cut(how);
-    this.#clock.timer(forMs, () => cluster.cut(undefined));
+    this.#endSlow(process);
+    if ((how === "slow" || how === "busy") && renews && !this.#isolated.has(this.#leader)) {
+      process.slowApi = new SlowApi(
+        process,
+        how === "busy",
+        (line) => this.#parts.store.violations.push(line),
+      );
+    }
+    this.#clock.timer(forMs, () => {
+      cluster.cut(undefined);
+      this.#endSlow(process);
+    });
     if (!renews) this.isolate({ step: "cut-controller", afterMs: 0, forMs, renewedMs: 0 });
+  }
+
+  #endSlow(process: Process): void {
+    process.slowApi?.end();
+    process.slowApi = undefined;
   }
 
   /** The leader does not reach the router for some time. */
@@ -152,7 +171,10 @@ export class Controllers {
 
   /** Ends all isolation. */
   mend(): void {
-    for (const { process } of [this.#leader, ...this.#former]) process.isWithoutRouter = false;
+    for (const { process } of [this.#leader, ...this.#former]) {
+      process.isWithoutRouter = false;
+      this.#endSlow(process);
+    }
     this.#parts.cluster?.cut(undefined);
     for (const [controller, { end }] of this.#isolated) {
       end();

@@ -194,7 +194,7 @@ function withClusterTroubles(steps: readonly Step[], opening: number, draw: Step
   if (draw.chance(0.15)) all.splice(opening + draw.below(all.length - opening), 0, ...stagedAgain(draw));
   const cuts = draw.chance(0.5) ? 1 + draw.below(2) : 0;
   for (let left = cuts; left > 0; left--) {
-    const how = draw.pick(["refuses", "hangs", "slow"] as const);
+    const how = draw.pick(["refuses", "hangs", "slow", "busy"] as const);
     const step = { step: "cut-api", forMs: draw.pick(partitionMs), how, renews: draw.chance(0.6) } as const;
     all.splice(opening + draw.below(all.length - opening), 0, step);
   }

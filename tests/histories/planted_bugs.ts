@@ -383,4 +383,16 @@ export const plantedBugs: readonly PlantedBug[] = [
     from: "    if (stored.id === id || !stored.exported) continue;",
     to: '    if (stored.id !== "") continue;',
   },
+  {
+    title: "lists hold up the renewal of the Lease",
+    file: "src/kubernetes/connections.ts",
+    from: "    const lease = client.apart(leaseConnections);",
+    to: "    const lease = client;",
+  },
+  {
+    title: "lists of the loops take every connection",
+    file: "src/kubernetes/connections.ts",
+    from: "    this.lists = new LimitedApi(client, maxPages);",
+    to: "    this.lists = client;",
+  },
 ];

@@ -1,12 +1,15 @@
 import { Lead } from "../../src/cli/serve/leadership.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 import type { FakeClock } from "../fakes/clock.ts";
+import type { SlowApi } from "./slow_api.ts";
 
 /** A process that can die at any moment; all its running work stops then. It can also stand still for a while. */
 export class Process {
   isDead = false;
   /** Whether it does not reach the API server. */
   isWithoutApi = false;
+  /** The API server, while it answers slowly and the process leads. */
+  slowApi: SlowApi | undefined;
   /** Whether it does not reach the router. */
   isWithoutRouter = false;
   /** How many of its commands are between it and the router, without copies. */

@@ -165,8 +165,11 @@ export interface BlankStep {
 export interface ApiCutStep {
   readonly step: "cut-api";
   readonly forMs: number;
-  /** Whether requests are refused, wait, or are answered by what was so some seconds before. */
-  readonly how: "refuses" | "hangs" | "slow";
+  /**
+   * Whether requests are refused, wait, or are answered by what was so some seconds before; also while calls, and not
+   * only the loops, read more lists than there are connections.
+   */
+  readonly how: "refuses" | "hangs" | "slow" | "busy";
   /** Whether the leader can renew all the same, or, where it is slow, in time. */
   readonly renews: boolean;
 }
