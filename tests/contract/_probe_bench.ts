@@ -111,6 +111,7 @@ function benchOf<Watched extends ProbedRouter>(
     host,
     limits,
     beginMs: 240_000 * scale,
+    callMs: 10_000 * scale,
     writeMs: 180_000 * scale,
   };
   return {

@@ -213,8 +213,11 @@ function oneLine(text: string): string {
 }
 
 /** The adapters of a probe. */
-interface ProbeAdapters
-  extends Pick<ProbeOptions, "clock" | "random" | "transport" | "host" | "limits" | "beginMs" | "writeMs"> {
+interface ProbeAdapters extends
+  Pick<
+    ProbeOptions,
+    "clock" | "random" | "transport" | "host" | "limits" | "beginMs" | "callMs" | "writeMs"
+  > {
   writeText(path: string, text: string): Promise<void>;
 }
 

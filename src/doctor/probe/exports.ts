@@ -7,7 +7,8 @@ import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { ScratchDisk } from "./names.ts";
 import { assertChanged, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch.ts";
 
-const callMs = 10_000;
+/** How long an export may take to answer a command, in milliseconds, if the probe does not say. */
+const defaultCallMs = 10_000;
 
 /** A disk that is exported under an NQN of its own. */
 export interface ExportedDisk extends ScratchDisk {
@@ -17,7 +18,9 @@ export interface ExportedDisk extends ScratchDisk {
 }
 
 /** What is needed to be a host of the exports of a probe. */
-type HostProbe = Pick<Probe, "host" | "clock" | "signal"> & { readonly names: { readonly tag: string } };
+type HostProbe = Pick<Probe, "host" | "clock" | "signal" | "callMs"> & {
+  readonly names: { readonly tag: string };
+};
 
 /** Makes an exported scratch disk, works with it, and removes it again. */
 export async function withExport<Answer>(
@@ -101,10 +104,10 @@ export function hostOf({ names }: Pick<HostProbe, "names">, number: number): Hos
 
 /** Asks the export, in a call that ends with the probe, or soon. */
 export async function asked<T>(
-  { clock, signal }: Pick<Probe, "clock" | "signal">,
+  { clock, signal, callMs: timeoutMs = defaultCallMs }: Pick<Probe, "clock" | "signal" | "callMs">,
   work: (call: CallContext) => Promise<T>,
 ): Promise<T> {
-  return await runLimited(clock, { name: "the probe's command", timeoutMs: callMs, signal }, work);
+  return await runLimited(clock, { name: "the probe's command", timeoutMs, signal }, work);
 }
 
 /** How long the router may take until a change shows to a host, in milliseconds. */

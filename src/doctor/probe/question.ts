@@ -7,7 +7,8 @@ import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
 /** What a question may use. */
 export interface Probe
-  extends Pick<ProbeOptions, "clock" | "random" | "signal" | "host" | "say" | "writeMs" | "nqnBytes"> {
+  extends
+    Pick<ProbeOptions, "clock" | "random" | "signal" | "host" | "say" | "callMs" | "writeMs" | "nqnBytes"> {
   readonly line: ProbeSession;
   readonly names: ScratchNames;
   /** The pool that the base path lies on. */
@@ -84,6 +85,8 @@ export interface ProbeOptions {
   readonly limits?: ProbeSessionLimits;
   /** How long questions are begun, in milliseconds. @default {300000} */
   readonly beginMs?: number;
+  /** How long an export may take to answer a command, in milliseconds. @default {10000} */
+  readonly callMs?: number;
   /** How long filling a scratch disk may take, in milliseconds. @default {30000} */
   readonly writeMs?: number;
   /** Whether a disk stands that was made before a reboot, to be looked at first. @default {false} */
