@@ -152,7 +152,7 @@ const always: Costs = {
   "withdraw": [595, 505],
   "delete a snapshot": [487, 932],
   "delete another snapshot": [487, 932],
-  "delete again": [595],
+  "delete again": [595, 437],
 };
 
 const remembering: Costs = {

@@ -108,15 +108,17 @@ Deno.test("the router mounts nothing in a disk that was imported", async () => {
   assert.equal((await disk(scene.stack))!["mount-filesystem"], false);
 });
 
-Deno.test("a disk that got another slot while a node has it counts as detached only once its export is off", async () => {
+Deno.test("a disk that got another slot while a node has it counts as detached only once its export is off, and never as deleted", async () => {
   await using scene = await startWithFile();
   const { stack } = scene;
   await addDisk(stack);
   const { publish, unpublish } = calls(stack);
   await publish();
   await control(stack.simulator, "PATCH /disks/data", { slot: "films" });
+  const deletion = () => stack.clients.controller.call("DeleteVolume", { volumeId: "data" });
   await changesNothing(stack, async () => {
     await rejectsWith(status.FAILED_PRECONDITION, unpublish(), /still exported.*slot=films/);
+    await rejectsWith(status.FAILED_PRECONDITION, deletion(), /still exported.*slot=films/);
     // A disk that somebody makes in the slot is not that one.
     await addDisk(stack, { "file-path": "/storage-pool/images/other.img" });
     await rejectsWith(status.FAILED_PRECONDITION, unpublish(), /still exported.*slot=films/);
@@ -130,6 +132,12 @@ Deno.test("a disk that got another slot while a node has it counts as detached o
   await control(stack.simulator, "PATCH /disks/films", { slot: "data" });
   await unpublish();
   assert.deepEqual((await state(stack)).exports, []);
+  await control(stack.simulator, "PATCH /disks/data", { slot: "films" });
+  await unpublish();
+  await changesNothing(
+    stack,
+    () => rejectsWith(status.FAILED_PRECONDITION, deletion(), /another slot: .*slot=films/),
+  );
 });
 
 /** States of a disk in use, and comments, that prevent an import; src/volume/rules/import_test.ts has the rest. */

@@ -1,5 +1,4 @@
 import { clipBytes } from "../../src/simulator/bytes.ts";
-import { isLegacyId } from "../../src/volume/model/ids/ids.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { promisedBytes } from "../../src/volume/rules/capacity.ts";
 import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
@@ -101,7 +100,7 @@ export class Hands {
   }
 
   /** Whether a disk can go to another slot, or, while no node has it, its image away: nothing else was done to it. */
-  #mayGoAway({ id, imagePath, comment, exported }: StoredVolume, what: HandStep["what"]): boolean {
+  #mayGoAway({ id, imagePath, comment }: StoredVolume, what: HandStep["what"]): boolean {
     const { disks, allFiles } = this.#store;
     if (this.isAt(id)) return false;
     if (what === "image-aside") {
@@ -109,8 +108,7 @@ export class Hands {
       const isHeld = parsed.state === "record" && parsed.comment.record.holders.length > 0;
       return !isHeld && allFiles.has(imagePath);
     }
-    // A person's own image tells nothing of a volume when its disk is elsewhere; its export does.
-    return !disks.has(secondSlot) && (exported || imagePath !== this.#own || isLegacyId(id));
+    return !disks.has(secondSlot);
   }
 
   /** Whether the driver has its record at the disk: one that was there before may have none. */

@@ -121,15 +121,13 @@ export class Observer {
     const isElsewhere = disk !== undefined && disk.imagePath !== there;
     const path = there;
     const shown = disk ?? this.#store.disks.values().find(({ imagePath }) => imagePath === path);
-    // A person's own image tells nothing of a volume while its disk is in another slot.
-    const isLost = shown !== disk && path === this.#origin.path && this.#origin.isPersons === true;
     const isHidden = shown !== undefined && this.#store.hidden.has(shown.id);
     const isWhole = disk !== undefined && this.#store.allFiles.has(disk.imagePath);
     return {
       kind: "image",
       of,
       bytes: isWhole ? disk.sizeBytes : undefined,
-      exists: disk !== undefined || path !== undefined && !isLost,
+      exists: disk !== undefined || path !== undefined,
       hidden: isHidden || this.#store.hidden.has(of) || shown !== disk,
       elsewhere: isElsewhere,
       value: this.#valueAt(path ?? disk?.imagePath),

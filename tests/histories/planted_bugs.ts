@@ -380,8 +380,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     title: "an unpublish looks for the disk in no other slot",
     file: "src/controller/attachments/unpublish.ts",
-    from: "    if (stored.id === id || !stored.exported) continue;",
-    to: '    if (stored.id !== "") continue;',
+    from: "  if (!stored.exported) return true;\n",
+    to: "  if (stored.id.length > 0) return true;\n",
+  },
+  {
+    title: "a deletion looks for the disk in no other slot",
+    file: "src/controller/volumes/delete.ts",
+    from: `  await assertInNoOtherSlot(call, view, "delete");\n`,
+    to: "",
   },
   {
     title: "lists hold up the renewal of the Lease",

@@ -1,5 +1,4 @@
 import {
-  clusterOfComment,
   type Holder,
   maxGrowths,
   nodeDigest,
@@ -8,17 +7,16 @@ import {
   type UnfencedNode,
   type VolumeRecord,
 } from "../../volume/model/record.ts";
-import { parseEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertSettled } from "../../volume/rules/absence.ts";
-import { isLegacyId, nameDigest } from "../../volume/model/ids/ids.ts";
-import { filePrefixOf, isImageOf, volumeOfImage } from "../../volume/model/image_names.ts";
-import { isImported, usesOwnImage } from "../../volume/model/sources.ts";
-import { assertReadable, getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
+import { isLegacyId } from "../../volume/model/ids/ids.ts";
+import { filePrefixOf, isImageOf } from "../../volume/model/image_names.ts";
+import { usesOwnImage } from "../../volume/model/sources.ts";
+import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/unpublish.ts";
 import { assertVolumeGone, notFound, readView } from "../load.ts";
+import { assertInNoOtherSlot, isDiskOf } from "../other_slots.ts";
 import { fits } from "../records/comment.ts";
 import { isOlderThan, latestEpoch, latestEpochIfReported, olderEpoch } from "../records/epochs.ts";
 import { type About, changeByRule, type Decision } from "../records/loop.ts";
@@ -80,7 +78,7 @@ async function decideUnpublishing(
   if (volume !== undefined && !isAnothers(volume, cluster)) {
     return await decideTaking(call, view, volume, nodeId);
   }
-  await assertInNoOtherSlot(call, view, nodeId);
+  await assertInNoOtherSlot(call, view, "unpublish", (disk) => hasNot(call, disk, nodeId));
   if (volume !== undefined) assertShownOrGone(call, id, view);
   call.misplaced?.assertNotSeen(cluster, id, "unpublish");
   return { answer: { how: "gone" } };
@@ -97,7 +95,7 @@ async function decideTaking(
   const isOwnImage = usesOwnImage(volume, call.settings.cluster);
   const isOnlyHolder = record.holders.length === 1 && record.holders[0]!.nodeId === nodeId;
   if (view.isAssumed && !(isOwnImage && isOnlyHolder)) return { need: "own" };
-  if (!isOwnImage) await assertInNoOtherSlot(call, view, nodeId);
+  if (!isOwnImage) await assertInNoOtherSlot(call, view, "unpublish", (disk) => hasNot(call, disk, nodeId));
   const decision = decideUnpublish(volume, nodeId);
   const isStep = decision.action === "withdraw" || decision.action === "leave";
   const latest = await (isStep ? latestEpochIfReported : latestEpoch)(call, volume) ?? 0;
@@ -181,70 +179,11 @@ function isNobodys({ settings }: ControllerDeps, stored: StoredVolume): boolean 
     !isNamedAsOwn(stored, settings.cluster, settings.basePaths);
 }
 
-/**
- * Refuses to call a volume detached whose disk a person has given another slot: its export is on as before. The image of
- * one that this driver made would be found by its name; that of an imported one has any name. One command.
- *
- * @throws {VolumeError} precondition when the node has it by such a disk; unavailable while it may come back late, or when it got
- * its slot back meanwhile
- */
-async function assertInNoOtherSlot(
-  call: ControllerCall,
-  { id, volume }: View,
-  nodeId: string,
-): Promise<void> {
-  const inventory = await call.store.inventory(call.context);
-  const { cluster, settleMs } = call.settings;
-  assertSettled(inventory, settleMs);
-  for (const stored of inventory.volumes) {
-    if (stored.id === id && volume === undefined) throw comeBack(id);
-    if (stored.id === id || !stored.exported) continue;
-    const isIts = isDiskOf(stored, id, cluster);
-    // It may be its disk, as far as anybody can tell.
-    if (isIts === undefined) assertReadable(stored, "unpublish");
-    if (isIts !== true) continue;
-    // The record may be lost or damaged. It still counts while it does not name another cluster, whose ids may be the same.
-    if ((clusterOfComment(stored.comment) ?? cluster) !== cluster) continue;
-    const ownership = judgeOwnership(stored, cluster);
-    if (
-      ownership.state === "owned" &&
-      decideUnpublish(ownership.volume, nodeId).action === "not-holder"
-    ) continue;
-    throw new VolumeError(
-      "precondition",
-      `Cannot unpublish the volume because its disk was given another slot and is still exported: volume=${id} ` +
-        `slot=${stored.id} nqn=${stored.exportNqn}; give it its slot back`,
-    );
-  }
-}
-
-function comeBack(id: string): VolumeError {
-  return new VolumeError(
-    "unavailable",
-    `Cannot unpublish the volume because its disk came back meanwhile: volume=${id}; try again`,
-  );
-}
-
-/**
- * The volume that is exported under that name in some epoch, or by the legacy driver, which had no epochs; undefined for
- * any other name.
- */
-function volumeOfName(nqn: string): string | undefined {
-  const [id, last = ""] = nqn.split(":").slice(-2);
-  if (isLegacyId(last)) return last;
-  return parseEpoch(last) === undefined ? undefined : id;
-}
-
-/**
- * Whether a disk in any slot is that volume's, by the name of its export. Where that tells no volume, its image or its
- * record may. Undefined when neither does.
- */
-function isDiskOf(stored: StoredVolume, id: string, cluster: string): boolean | undefined {
-  const named = volumeOfName(stored.exportNqn) ?? volumeOfImage(stored.imagePath, cluster);
-  if (named !== undefined) return named === id;
-  const ownership = judgeOwnership(stored, cluster);
-  if (ownership.state !== "owned" || !isImported(ownership.volume.record)) return undefined;
-  return ownership.volume.record.name === nameDigest(id);
+/** Whether a node certainly does not have a volume by its disk in another slot. */
+function hasNot({ settings }: ControllerDeps, stored: StoredVolume, nodeId: string): boolean {
+  if (!stored.exported) return true;
+  const ownership = judgeOwnership(stored, settings.cluster);
+  return ownership.state === "owned" && decideUnpublish(ownership.volume, nodeId).action === "not-holder";
 }
 
 /** Whether another volume's disk, which nodes may use, got this one's slot. */

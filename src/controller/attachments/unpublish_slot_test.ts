@@ -66,6 +66,6 @@ Deno.test("a disk that gets its slot back between the read and the search of the
       store.put(disk);
     },
   });
-  await assert.rejects(unpublish(), refusal("unavailable", /came back meanwhile/));
+  await assert.rejects(unpublish(), refusal("busy", /at the same time/));
   assert.ok(store.disks.get(id)!.exported);
 });

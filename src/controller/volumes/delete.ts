@@ -12,6 +12,7 @@ import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNotShared, assertOwnImage, foldersOf, ownFilePrefix } from "../load.ts";
 import { assertNotImported } from "../../volume/rules/import.ts";
 import { answered, failMutation } from "../not_done.ts";
+import { assertInNoOtherSlot } from "../other_slots.ts";
 import { type About, changeByRule, type Decision } from "../records/loop.ts";
 import { removing } from "../records/remove.ts";
 import { withdrawal } from "../records/steps.ts";
@@ -20,8 +21,8 @@ import { assertOneObject } from "../one_object.ts";
 import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
- * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there, or when the router has
- * the record of an unpublished volume that this process has written last.
+ * Deletes a volume and its image, or finds both provably gone. Two commands; one when the router has the record of an unpublished
+ * volume that this process has written last.
  *
  * @throws {VolumeError} precondition while a node holds it, when it is not this cluster's, or when several
  * PersistentVolumes name it; unavailable when it is not there and that proves nothing, or the router has just booted
@@ -91,16 +92,15 @@ interface Left {
 }
 
 /** Decides by what is known of the volume. Only one that nobody has and that is off is removed unread. */
-function decideDeleting(call: ControllerCall, view: View): Promise<Decision<Left>> {
-  return Promise.resolve(
-    view.volume === undefined ? provenGone(call, view) : decideRemoving(call, view, view.volume),
-  );
+async function decideDeleting(call: ControllerCall, view: View): Promise<Decision<Left>> {
+  return view.volume === undefined ? await provenGone(call, view) : decideRemoving(call, view, view.volume);
 }
 
-function provenGone(call: ControllerCall, view: View): Decision<Left> {
+async function provenGone(call: ControllerCall, view: View): Promise<Decision<Left>> {
   const { cluster, settleMs } = call.settings;
   const folders = foldersOf(call, view.id);
   assertAbsenceProven(view, folders, settleMs);
+  await assertInNoOtherSlot(call, view, "delete");
   call.misplaced?.assertNotSeen(cluster, view.id, "delete");
   return { answer: { view, folders } };
 }

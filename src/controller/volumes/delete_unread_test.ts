@@ -45,7 +45,7 @@ for (const imagePath of [plainImage(id), subvolumeImage(id)]) {
     assert.deepEqual([methods(), isGone()], [["removeUnseen"], true]);
     assert.deepEqual([deps.memory.known.get(id), freed], [undefined, [["pool", 1n << 30n]]]);
     await remove();
-    assert.deepEqual(methods(), ["view"], "nothing is there any more");
+    assert.deepEqual(methods(), ["view", "inventory"], "nothing is there any more");
   });
 }
 
