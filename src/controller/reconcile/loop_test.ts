@@ -6,7 +6,7 @@ import {
   testController,
   testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { epochNqn } from "../../volume/model/epoch.ts";
 import { nodeIdsOf, parseComment, unfencedNode } from "../../volume/model/record.ts";
@@ -219,20 +219,23 @@ Deno.test("one that a call is changing is left to that call", async () => {
   assert.notEqual(release, undefined);
 });
 
-Deno.test("one that was published while it was read stays", async () => {
-  const { deps, store, cluster, disk, clock, run } = scene();
-  store.put(aDisk(aRecord({ epoch }), { exported: true }));
-  cluster.onAsked = (asked) => {
-    if (asked !== 12) return;
-    store.mishap("view", {
-      before: () =>
-        store.edit("pvc-1", { comment: aDisk(aRecord({ epoch, holders: [aHolder("x")] })).comment }),
-    });
-  };
-  await run(graceMs + 30_000);
-  assert.equal(disk().exported, true);
-  assert.ok(clock.now() > 0 && deps.locks.tryTake(["pvc-1"], "afterwards") !== undefined);
-});
+for (
+  const [what, change] of Object.entries({
+    "was published": { comment: aDisk(aRecord({ epoch, holders: [aHolder("x")] })).comment },
+    "got another file": { imagePath: `${testBase}/a-copy.img` },
+  })
+) {
+  Deno.test(`one that ${what} while it was read stays`, async () => {
+    const { deps, store, cluster, disk, clock, run } = scene();
+    store.put(aDisk(aRecord({ epoch }), { exported: true }));
+    cluster.onAsked = (asked) => {
+      if (asked === 12) store.mishap("view", { before: () => store.edit("pvc-1", change) });
+    };
+    await run(graceMs + 30_000);
+    assert.equal(disk().exported, true);
+    assert.ok(clock.now() > 0 && deps.locks.tryTake(["pvc-1"], "afterwards") !== undefined);
+  });
+}
 
 Deno.test("a cluster that was restored from an old backup loses nothing", async () => {
   const { cluster, store, disk, events, notes, run } = scene();
