@@ -78,7 +78,7 @@ const minutes = Number(
   parseArgs({ args: Deno.args, options: { minutes: { type: "string", default: "30" } } })
     .values.minutes,
 );
-Deno.exit(await withStack("inspected", "all", 0, endure, flags) ? 0 : 1);
+Deno.exit(await withStack("inspected", { mode: "all", driver: flags }, endure) ? 0 : 1);
 
 async function endure(running: Running): Promise<boolean> {
   const clients = dial(loadCsi(), running.address, systemClock);

@@ -1,6 +1,6 @@
 import type { Subject } from "../support/parts.ts";
 import { percentile, type RpcSamples } from "./rpc.ts";
-import { type ControllerStack, startController } from "./controller_stack.ts";
+import { type Sample, withController } from "./controller_stack.ts";
 
 /** How the cost of one RPC grows with the number of disks, and what it costs whatever that is. */
 export interface Flatness {
@@ -35,22 +35,23 @@ const rpcs = [
  * runs on the machine slows both.
  */
 export async function measureFlatness(subject: Subject): Promise<FlatnessByCall> {
-  await using small = await startController(subject, few);
-  await using large = await startController(subject, many);
-  const result: Record<string, Flatness> = {};
-  for (const inFlight of [1, 16]) {
-    const [among, amongMany] = await inTurns([small, large], inFlight);
-    for (const rpc of rpcs) result[`${rpc} at ${inFlight} in flight`] = flatness(rpc, among!, amongMany!);
-  }
-  return result;
+  return await withController(subject, few, (small) =>
+    withController(subject, many, async (large) => {
+      const result: Record<string, Flatness> = {};
+      for (const inFlight of [1, 16]) {
+        const [among, amongMany] = await inTurns([small, large], inFlight);
+        for (const rpc of rpcs) result[`${rpc} at ${inFlight} in flight`] = flatness(rpc, among!, amongMany!);
+      }
+      return result;
+    }));
 }
 
-async function inTurns(stacks: readonly ControllerStack[], inFlight: number): Promise<RpcSamples[][]> {
+async function inTurns(stacks: readonly Sample[], inFlight: number): Promise<RpcSamples[][]> {
   const bench = { rpcs, inFlight, volumes: 32 };
   const samples = stacks.map((): RpcSamples[] => []);
   for (let number = 0; number < 4; number++) {
-    for (const [index, stack] of stacks.entries()) {
-      const taken = await stack.sample(bench);
+    for (const [index, sample] of stacks.entries()) {
+      const taken = await sample(bench);
       // What is measured is a controller that serves for months, not one that still compiles.
       if (number > 0) samples[index]!.push(...taken);
     }

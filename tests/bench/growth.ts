@@ -2,7 +2,7 @@ import { print } from "../../tools/print.ts";
 
 /** Resident memory of a process after so much of what it serves. */
 export interface Sample {
-  /** Connections, or calls. */
+  /** Calls, or stages. */
   readonly done: number;
   readonly rssBytes: number;
   /** Since the first one. */
@@ -20,7 +20,7 @@ export class Samples {
     this.#residentBytes = residentBytes;
   }
 
-  /** @param done how many connections or calls there were */
+  /** @param done how many calls or stages there were */
   async take(done: number): Promise<void> {
     const rssBytes = await this.#residentBytes();
     const ms = performance.now() - this.#startMs;
@@ -30,18 +30,10 @@ export class Samples {
   }
 }
 
-/** Prints what is to be said of the samples, and writes all to a file if there is to be one; answers the exit code. */
-export async function report(
-  subject: string,
-  samples: readonly Sample[],
-  required: Required,
-  file?: string,
-): Promise<number> {
+/** Prints what is to be said of the samples; answers the exit code. */
+export function report(subject: string, samples: readonly Sample[], required: Required): number {
   const result = judge(samples, required);
   print(`${subject}: ${result.flat ? "flat" : "NOT FLAT"}: ${result.text}`);
-  if (file !== undefined) {
-    await Deno.writeTextFile(file, `${JSON.stringify({ subject, samples, result }, null, 2)}\n`);
-  }
   return result.flat ? 0 : 1;
 }
 

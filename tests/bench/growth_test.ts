@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { judge, judgeSeries, type Sample } from "./growth.ts";
 
-const required = { limitBytes: 110e6, of: "connection" };
+const required = { limitBytes: 110e6, of: "call" };
 
 function curve(megabytes: (done: number) => number): Sample[] {
   return Array.from({ length: 21 }, (_, i) => ({
@@ -15,7 +15,7 @@ Deno.test("judge() calls a curve flat that rises while warming up and then breat
   assert.equal(judge(curve((n) => 70 + 25 * Math.min(1, n / 20_000) + (n / 5000) % 3), required).flat, true);
 });
 
-Deno.test("judge() does not call a curve flat that goes on rising by 0.2 KB a connection", () => {
+Deno.test("judge() does not call a curve flat that goes on rising by 0.2 KB a call", () => {
   assert.equal(judge(curve((n) => 70 + n * 200 / 1e6), required).flat, false);
 });
 

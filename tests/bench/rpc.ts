@@ -2,16 +2,6 @@ import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { VolumeCapability } from "../../src/csi/generated/csi.ts";
 import type { Sent } from "../../src/csi/server/proto.ts";
 
-/** What one RPC cost. */
-export interface RpcMeasurements {
-  readonly rpc: string;
-  readonly calls: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  /** Router commands (exec requests) a call, on average. */
-  readonly commandsPerCall: number;
-}
-
 /** What a simulated router has counted so far. */
 export interface Meters {
   /** Router commands: exec requests. */
@@ -35,28 +25,21 @@ export interface RpcSamples {
 export interface RpcBench {
   readonly clients: CsiClients;
   readonly nodeId: string;
-  /** Folder for staging and target paths; undefined leaves the node's RPCs out. */
-  readonly nodeFolder: string | undefined;
   readonly inFlight: number;
   readonly volumes: number;
   /** What was used so far. */
   meters(): Promise<Meters>;
-  /** The name of a volume. @default {one that tells its number} */
-  readonly nameOf?: (index: number) => string;
-  /** The RPCs that are called. @default {all but those of snapshots} */
-  readonly rpcs?: readonly string[];
+  /** The RPCs that are called. */
+  readonly rpcs: readonly string[];
 }
 
 interface BenchVolume {
   readonly name: string;
-  readonly staging: string;
-  readonly target: string;
   id: string;
   /** Of its snapshot, and of the volume that is made from that. */
   snapshotId: string;
   restoredId: string;
   volumeContext: Record<string, string>;
-  publishContext: Record<string, string>;
 }
 
 type Step = readonly [rpc: string, act: (volume: BenchVolume) => Promise<unknown>];
@@ -67,56 +50,23 @@ const capability: Sent<VolumeCapability> = {
 };
 const gibibyte = 1n << 30n;
 
-/** What is called only where `rpcs` names it. */
-const whereAsked: readonly string[] = [
-  "CreateSnapshot",
-  "CreateVolume (restored)",
-  "DeleteVolume (restored)",
-  "DeleteSnapshot",
-];
-
 /** Takes as many volumes as asked through their lives, one RPC after the other, each `inFlight` at a time. */
-export async function measureRpcs(bench: RpcBench): Promise<RpcMeasurements[]> {
-  return (await sampleRpcs(bench)).map(({ rpc, milliseconds, used }) => ({
-    rpc,
-    calls: milliseconds.length,
-    p50Ms: percentile(milliseconds, 0.5),
-    p99Ms: percentile(milliseconds, 0.99),
-    commandsPerCall: used.commands / milliseconds.length,
-  }));
-}
-
-/** The same, call by call. */
 export async function sampleRpcs(bench: RpcBench): Promise<RpcSamples[]> {
-  const volumes = Array.from({ length: bench.volumes }, (_, i): BenchVolume => ({
-    name: bench.nameOf?.(i) ?? `bench-${bench.inFlight}-${i}`,
-    staging: `${bench.nodeFolder}/${i}/staging`,
-    target: `${bench.nodeFolder}/${i}/target`,
+  const volumes = Array.from({ length: bench.volumes }, (): BenchVolume => ({
+    name: `pvc-${crypto.randomUUID()}`,
     id: "",
     snapshotId: "",
     restoredId: "",
     volumeContext: {},
-    publishContext: {},
   }));
-  if (bench.nodeFolder !== undefined) {
-    for (const volume of volumes) await Deno.mkdir(volume.staging, { recursive: true });
-  }
   const samples: RpcSamples[] = [];
-  for (const step of steps(bench)) {
-    if (bench.rpcs?.includes(step[0]) ?? !whereAsked.includes(step[0])) {
-      samples.push(await sampleStep(bench, volumes, step));
-    }
+  for (const step of [...steps(bench), ...stepsOfEnd(bench)]) {
+    if (bench.rpcs.includes(step[0])) samples.push(await sampleStep(bench, volumes, step));
   }
   return samples;
 }
 
-function steps(bench: RpcBench): Step[] {
-  return bench.nodeFolder === undefined
-    ? [...beforeNode(bench), ...afterNode(bench)]
-    : [...beforeNode(bench), ...onNode(bench), ...afterNode(bench)];
-}
-
-function beforeNode({ clients: { identity, controller }, nodeId }: RpcBench): Step[] {
+function steps({ clients: { controller }, nodeId }: RpcBench): Step[] {
   const create = async (volume: BenchVolume) => {
     const response = await controller.call("CreateVolume", {
       name: volume.name,
@@ -127,26 +77,19 @@ function beforeNode({ clients: { identity, controller }, nodeId }: RpcBench): St
     volume.volumeContext = response.volume!.volumeContext;
   };
   return [
-    ["Probe", () => identity.call("Probe", {})],
     ["CreateVolume", create],
     ["CreateVolume (repeated)", create],
-    [
-      "ValidateVolumeCapabilities",
-      ({ id }) =>
-        controller.call("ValidateVolumeCapabilities", { volumeId: id, volumeCapabilities: [capability] }),
-    ],
-    ["ControllerGetVolume", ({ id }) => controller.call("ControllerGetVolume", { volumeId: id })],
-    ["ListVolumes", () => controller.call("ListVolumes", {})],
     ["GetCapacity", () => controller.call("GetCapacity", {})],
-    ["ControllerPublishVolume", async (volume) => {
-      const request = {
-        volumeId: volume.id,
-        nodeId,
-        volumeCapability: capability,
-        volumeContext: volume.volumeContext,
-      };
-      volume.publishContext = (await controller.call("ControllerPublishVolume", request)).publishContext;
-    }],
+    [
+      "ControllerPublishVolume",
+      ({ id, volumeContext }) =>
+        controller.call("ControllerPublishVolume", {
+          volumeId: id,
+          nodeId,
+          volumeCapability: capability,
+          volumeContext,
+        }),
+    ],
     [
       "ControllerExpandVolume",
       ({ id }) =>
@@ -158,41 +101,7 @@ function beforeNode({ clients: { identity, controller }, nodeId }: RpcBench): St
   ];
 }
 
-function onNode({ clients: { node } }: RpcBench): Step[] {
-  const common = (volume: BenchVolume) => ({
-    volumeId: volume.id,
-    stagingTargetPath: volume.staging,
-    volumeCapability: capability,
-    volumeContext: volume.volumeContext,
-    // The controller grew the volume after it was published: what the node is told is what it was then.
-    publishContext: { ...volume.publishContext, size: String(2n * gibibyte) },
-  });
-  return [
-    ["NodeStageVolume", (volume) => node.call("NodeStageVolume", common(volume))],
-    [
-      "NodePublishVolume",
-      (volume) => node.call("NodePublishVolume", { ...common(volume), targetPath: volume.target }),
-    ],
-    [
-      "NodeGetVolumeStats",
-      ({ id, target }) => node.call("NodeGetVolumeStats", { volumeId: id, volumePath: target }),
-    ],
-    [
-      "NodeExpandVolume",
-      (volume) => node.call("NodeExpandVolume", { ...common(volume), volumePath: volume.target }),
-    ],
-    [
-      "NodeUnpublishVolume",
-      ({ id, target }) => node.call("NodeUnpublishVolume", { volumeId: id, targetPath: target }),
-    ],
-    [
-      "NodeUnstageVolume",
-      ({ id, staging }) => node.call("NodeUnstageVolume", { volumeId: id, stagingTargetPath: staging }),
-    ],
-  ];
-}
-
-function afterNode(bench: RpcBench): Step[] {
+function stepsOfEnd(bench: RpcBench): Step[] {
   const { clients: { controller }, nodeId } = bench;
   return [
     [

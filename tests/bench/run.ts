@@ -8,26 +8,18 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { dial } from "../../src/csi/server/client.ts";
-import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { print } from "../../tools/print.ts";
 import { binary, projectRoot, type Subject } from "../support/parts.ts";
 import { type FlatnessByCall, losses, measureFlatness, minimumOf } from "./flatness.ts";
 import committed from "./flatness.json" with { type: "json" };
 import { type LargeClusterMeasurements, measureLargeCluster } from "./large_cluster.ts";
-import { type ListMeasurements, measureList } from "./lists.ts";
 import { measureUntilWithin } from "./repeat.ts";
-import { measureRpcs, type RpcMeasurements } from "./rpc.ts";
 import { measureSeed, type SeedMeasurements } from "./seed.ts";
-import { withStack } from "./stack.ts";
 import { buildHello, measureStarts, type StartMeasurements } from "./start.ts";
 
 const { short } =
   parseArgs({ args: Deno.args, options: { short: { type: "boolean", default: false } } }).values;
-const inFlightCounts = [1, 10, 50];
-const csi = loadCsi();
 /** How many times what hello needs each role may: starts differ by a third on a machine that does something else. */
 const maxTimesHello = {
   node: { start: 1.7, memory: 1.25 },
@@ -46,7 +38,6 @@ const result = {
   subjects: Object.fromEntries(
     await eachOf(subjects, async (subject) => [subject, await measureSubject(subject)]),
   ),
-  lists: await measureLists(),
   largeCluster: subjects[0] === "binary" ? await measureLarge() : undefined,
   flatness: await measureUntilWithin(
     () => measureFlatness(subjects[0]!),
@@ -55,7 +46,6 @@ const result = {
     minimumOf,
   ),
   seed: await measureUntilWithin(measureSeeding, seedLosses, print),
-  connections: await measureConnections(),
 };
 await Deno.mkdir(join(projectRoot, "dist"), { recursive: true });
 await Deno.writeTextFile(join(projectRoot, "dist/bench.json"), JSON.stringify(result, null, 2) + "\n");
@@ -83,54 +73,7 @@ async function measureSubject(subject: Subject) {
         `idle RSS ${megabytes(idleRssBytes)}${times}`,
     );
   }
-  const rpc: Record<string, Record<string, RpcMeasurements[]>> = {};
-  for (const scale of [0, 1]) rpc[`timingScale${scale}`] = await measureScale(subject, scale);
-  return { starts, rpc };
-}
-
-async function measureScale(subject: Subject, scale: number): Promise<Record<string, RpcMeasurements[]>> {
-  const byCount: Record<string, RpcMeasurements[]> = {};
-  for (const inFlight of inFlightCounts) {
-    byCount[inFlight] = await withStack(subject, "all", scale, async ({ address, folder, meters }) => {
-      const clients = dial(csi, address, systemClock);
-      try {
-        const withNode = await missingForNode(folder, "loop") === undefined;
-        return await measureRpcs({
-          clients,
-          nodeId: "bench-node",
-          nodeFolder: withNode ? join(folder, "volumes") : undefined,
-          inFlight,
-          volumes: short ? Math.max(10, inFlight) : scale === 0 ? 100 : 50,
-          meters,
-        });
-      } finally {
-        clients.close();
-      }
-    });
-    print(`\n${subject}, timing scale ${scale}, ${inFlight} in flight:`);
-    for (const { rpc, calls, p50Ms, p99Ms, commandsPerCall } of byCount[inFlight]!) {
-      const totals = `p50 ${p50Ms.toFixed(1).padStart(8)} ms  p99 ${p99Ms.toFixed(1).padStart(8)} ms`;
-      print(
-        `  ${rpc.padEnd(28)} ${String(calls).padStart(4)} calls  ${totals}  ${
-          commandsPerCall.toFixed(2)
-        } commands`,
-      );
-    }
-  }
-  return byCount;
-}
-
-/** ListVolumes without the time of SSH, with the sources. */
-async function measureLists(): Promise<ListMeasurements[]> {
-  const lists = await eachOf([1000, 5000], (disks) => measureList(disks, short ? 20 : 100));
-  for (const { disks, medianMs, worstMs, responseBytes, parseMs } of lists) {
-    print(
-      `ListVolumes of ${disks} disks beside SSH: median ${medianMs.toFixed(1)} ms, ` +
-        `${(medianMs / parseMs).toFixed(0)} times as long as parsing takes, ` +
-        `worst ${worstMs.toFixed(1)} ms, ${responseBytes} bytes`,
-    );
-  }
-  return lists;
+  return { starts };
 }
 
 /** Only of the executable: the sources bring every module's text along. */
@@ -153,28 +96,7 @@ async function measureSeeding(): Promise<SeedMeasurements> {
   return seed;
 }
 
-/** Memory under connections that live for one call, with the sources, as the requirement says. */
-async function measureConnections(): Promise<unknown> {
-  const file = await Deno.makeTempFile({ prefix: "rds-csi-bench-" });
-  const count = short ? "2000" : "100000";
-  try {
-    const args = [
-      "run",
-      "-A",
-      join(projectRoot, "tests/bench/connections.ts"),
-      "--connections",
-      count,
-      "--json",
-      file,
-    ];
-    const { code } = await new Deno.Command(Deno.execPath(), { args, stdin: "null" }).spawn().status;
-    return { code, ...JSON.parse(await Deno.readTextFile(file)) };
-  } finally {
-    await Deno.remove(file);
-  }
-}
-
-/** 1 when a figure is over its limit. Timings are judged only where they are not noise: by an order of magnitude. */
+/** 1 when a figure is over its limit. */
 function judge(): number {
   const over = [
     ...above("binary bytes", result.binaryBytes ?? 0, 110e6),
@@ -184,14 +106,8 @@ function judge(): number {
       result.largeCluster?.peakRssBytes ?? 0,
       240e6,
     ),
-    ...result.lists.flatMap(({ disks, medianMs, parseMs }) => {
-      // A machine that is slow for a moment parses slowly too: a list takes 22 to 24 times as long as that on a quiet one.
-      const limit = Math.max(disks === 1000 ? 20 : 80, 35 * parseMs);
-      return above(`ListVolumes of ${disks} disks beside SSH, ms`, medianMs, limit);
-    }),
     ...seedLosses(result.seed),
     ...losses(committedFlatness, result.flatness),
-    ...(result.connections as { code: number }).code === 0 ? [] : ["memory grows with connections"],
   ];
   for (const line of over) print(`over its limit: ${line}`);
   return over.length === 0 ? 0 : 1;

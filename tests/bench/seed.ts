@@ -1,6 +1,6 @@
 import type { Subject } from "../support/parts.ts";
 import { percentile } from "./rpc.ts";
-import { type ControllerStack, startController } from "./controller_stack.ts";
+import { type Sample, withController } from "./controller_stack.ts";
 
 /** How fast an empty router fills, 16 creates in flight. */
 export interface SeedMeasurements {
@@ -18,18 +18,19 @@ export interface SeedMeasurements {
  * @throws {Error} when one is not created
  */
 export async function measureSeed(subject: Subject, volumes: number): Promise<SeedMeasurements> {
-  await using stack = await startController(subject, 0);
-  await takeThrough(stack, ["CreateVolume", "DeleteVolume"], 100);
-  const first = await createThousand(stack);
-  if (volumes > 2000) await takeThrough(stack, ["CreateVolume"], volumes - 2000);
-  return { volumes, first, last: await createThousand(stack) };
+  return await withController(subject, 0, async (sample) => {
+    await takeThrough(sample, ["CreateVolume", "DeleteVolume"], 100);
+    const first = await createThousand(sample);
+    if (volumes > 2000) await takeThrough(sample, ["CreateVolume"], volumes - 2000);
+    return { volumes, first, last: await createThousand(sample) };
+  });
 }
 
 /** Returns how many a second. */
-async function createThousand(stack: ControllerStack): Promise<number> {
+async function createThousand(sample: Sample): Promise<number> {
   const rates: number[] = [];
   for (let number = 0; number < 10; number++) {
-    rates.push(100_000 / await takeThrough(stack, ["CreateVolume"], 100));
+    rates.push(100_000 / await takeThrough(sample, ["CreateVolume"], 100));
   }
   // Another program slows some of them, not all.
   return percentile(rates, 0.5);
@@ -37,10 +38,10 @@ async function createThousand(stack: ControllerStack): Promise<number> {
 
 /** Returns how long it took, in milliseconds. */
 async function takeThrough(
-  stack: ControllerStack,
+  sample: Sample,
   rpcs: readonly string[],
   volumes: number,
 ): Promise<number> {
-  const samples = await stack.sample({ rpcs, inFlight: 16, volumes });
+  const samples = await sample({ rpcs, inFlight: 16, volumes });
   return samples.reduce((sum, { wallMs }) => sum + wallMs, 0);
 }

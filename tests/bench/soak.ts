@@ -3,7 +3,7 @@
  * 10,000 stages of file systems on loop devices, to the executable (if it is built, or to the sources), with samples of its
  * resident memory.
  *
- * Usage: deno run -A tests/bench/soak.ts [--calls 100000] [--stages 10000] [--json FILE]
+ * Usage: deno run -A tests/bench/soak.ts [--calls 100000] [--stages 10000]
  *
  * Ends with 1 when the memory grows after the first 20,000 calls, or the first 2,000 stages.
  */
@@ -30,20 +30,19 @@ const options = parseArgs({
   options: {
     calls: { type: "string", default: "100000" },
     stages: { type: "string", default: "10000" },
-    json: { type: "string" },
   },
 }).values;
 const [calls, stages] = [Number(options.calls), Number(options.stages)];
 const subject = await Deno.stat(binary).then(() => "binary" as const, () => "sources" as const);
 let code = 0;
 if (calls > 0) {
-  const samples = await withStack(subject, "all", 0, (running) => soak(running, calls));
-  code = await report(subject, samples, { limitBytes: 150e6, of: "call" }, options.json);
+  const samples = await withStack(subject, { mode: "all" }, (running) => soak(running, calls));
+  code = report(subject, samples, { limitBytes: 150e6, of: "call" });
 }
 if (stages > 0) {
-  const samples = await withStack(subject, "all", 0, (running) => soakStages(running, stages));
+  const samples = await withStack(subject, { mode: "all" }, (running) => soakStages(running, stages));
   const required = { limitBytes: 150e6, of: "stage", warmUp: 2_000, maxSlopeBytes: 400 };
-  code ||= await report(subject, samples, required);
+  code ||= report(subject, samples, required);
 }
 Deno.exit(code);
 

@@ -26,17 +26,23 @@ export interface Running {
 /** What is started as the driver; inspected are the sources, with an inspector. */
 export type Driver = Subject | "inspected";
 
+/** Which halves of a driver are started, and with what flags beside the usual ones. */
+export interface StackOptions {
+  /** A node's volumes are files of this machine, on loop devices. */
+  readonly mode: "controller" | "all";
+  readonly router?: readonly string[];
+  readonly driver?: readonly string[];
+}
+
 /**
- * Starts both, lets `work` use them, and takes them away again. @param flags of the driver, beside the usual ones
+ * Starts both, lets `work` use them, and takes them away again.
  *
  * @throws {AssertionError} where one of them did not end well, or something is left.
  */
 export async function withStack<Result>(
   subject: Driver,
-  mode: "controller" | "node" | "all",
-  scale: number,
+  { mode, router = [], driver: flags = [] }: StackOptions,
   work: (running: Running) => Promise<Result>,
-  flags: readonly string[] = [],
 ): Promise<Result> {
   await using undo = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
@@ -49,19 +55,23 @@ export async function withStack<Result>(
     return part;
   };
   const [sshPort, controlPort, metricsPort] = [freePort(), freePort(), freePort()];
+  const backing = join(folder, "router");
   const simulator = start("sources", "simulator", [
-    ...["--ssh-port", String(sshPort), "--control-port", String(controlPort)],
-    ...["--backing", join(folder, "router"), "--exporter", "loop", "--timing-scale", String(scale)],
-    ...["--user", "csi", "--password", "bench", ...growsLive.simulator],
+    ...["--ssh-port", String(sshPort), "--control-port", String(controlPort), "--timing-scale", "0"],
+    // A router that grows disks in use: volumes are measured while they are published.
+    ...["--user", "csi", "--password", "bench", "--behaviour", "grow=live"],
+    ...mode === "all" ? ["--backing", backing, "--exporter", "loop"] : [],
+    ...router,
   ]);
   const controlUrl = `http://127.0.0.1:${controlPort}`;
   const countUrl = `${controlUrl}/count`;
   await simulator.ready(async () => (await fetch(countUrl).catch(() => undefined))?.ok ?? false);
   const address = `unix://${folder}/csi.sock`;
-  const metrics = ["--metrics-address", `127.0.0.1:${metricsPort}`];
   const driver = start(subject, "serve", [
-    ...await serveArgs(folder, address, mode, sshPort),
-    ...metrics,
+    ...["--mode", mode, "--endpoint", address, "--node-id", "bench-node", "--known-node", "bench-node"],
+    ...await serveArgs(folder, sshPort),
+    ...["--metrics-address", `127.0.0.1:${metricsPort}`],
+    ...mode === "all" ? ["--connector", "loop", "--loop-backing", backing] : [],
     ...flags,
   ]);
   await driver.ready(() => isReady(address));
@@ -80,38 +90,19 @@ function inspected(address: string): readonly string[] {
   return [deno, run, `--inspect=${address}`, ...others];
 }
 
-async function serveArgs(folder: string, address: string, mode: string, sshPort: number): Promise<string[]> {
-  const passwordFile = join(folder, "password");
+async function serveArgs(folder: string, sshPort: number): Promise<string[]> {
+  const [passwordFile, profile] = [join(folder, "password"), join(folder, "router-profile.json")];
   await Deno.writeTextFile(passwordFile, "bench\n", { mode: 0o600 });
+  const answers = { grow: "live" } as const;
+  await Deno.writeTextFile(profile, formatProfile({ ...getProfile("ros-7.24"), answers }));
   return [
-    ...["--mode", mode, "--endpoint", address, "--node-id", "bench-node", "--known-node", "bench-node"],
     ...["--rds-address", "127.0.0.1", "--rds-port", String(sshPort), "--rds-user", "csi"],
     ...["--rds-password-file", passwordFile, "--rds-insecure-skip-verify", "--cluster-id", "bench"],
-    ...[
-      "--connector",
-      "loop",
-      "--loop-backing",
-      join(folder, "router"),
-      "--state-dir",
-      join(folder, "state"),
-    ],
-    ...["--unexport-grace", "0s"],
-    ...await growsLive.driver(folder),
+    ...["--state-dir", join(folder, "state"), "--unexport-grace", "0s", "--router-profile", profile],
   ];
 }
 
-/** Flags of a router that grows disks in use, and of a driver that was told so: volumes are measured while they are published. */
-export const growsLive = {
-  simulator: ["--behaviour", "grow=live"],
-  async driver(folder: string): Promise<string[]> {
-    const path = join(folder, "router-profile.json");
-    await Deno.writeTextFile(path, formatProfile({ ...getProfile("ros-7.24"), answers: { grow: "live" } }));
-    return ["--router-profile", path];
-  },
-};
-
-/** What a simulated router has counted. */
-export async function metersOf(countUrl: string): Promise<Meters> {
+async function metersOf(countUrl: string): Promise<Meters> {
   const { execs, bytes } = await (await fetch(countUrl)).json();
   return { commands: execs, bytes };
 }

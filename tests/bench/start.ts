@@ -54,7 +54,7 @@ export async function measureStarts(
   hello: string | undefined,
   options: StartOptions,
 ): Promise<StartMeasurements> {
-  return await withStack(subject, "all", 0, async (running) => {
+  return await withStack(subject, { mode: "all" }, async (running) => {
     await running.driver.stop();
     const names: readonly Starter[] = [
       "node",

@@ -22,7 +22,7 @@ Deno.test({
   ignore: !isBuilt,
   sanitizeOps: false,
   sanitizeResources: false,
-  fn: () => withStack("binary", "controller", 0, survive),
+  fn: () => withStack("binary", { mode: "controller" }, survive),
 });
 
 async function survive({ address, driver, metricsUrl }: Running): Promise<void> {

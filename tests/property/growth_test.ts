@@ -24,8 +24,9 @@ const answerMs = 20_000;
 
 /**
  * How much memory may grow between the first third and the last, in MB. Until 45,000 calls the heap finds its size: it
- * rises by some 25 MB in all, and then stays there. The thirds are 1,200 connections and 2,400 calls apart, in the long
- * run 4,800 and 9,600: what an HTTP/2 session takes, some 30 KB, exceeds the limit if a connection leaves it behind.
+ * rises by some 25 MB in all, and then stays there. The thirds are 2,400 connections and 2,400 calls apart, in the long
+ * run 9,600 each: what an HTTP/2 session takes, some 30 KB, exceeds the limit if a connection leaves it
+ * behind, be it cut or closed well.
  */
 const growthMegabytes = isLong ? 25 : 20;
 /** How many more files may be open: the SSH session is closed while idle, and a log or a file may be open for a moment. */
@@ -66,7 +67,7 @@ async function startDriver(folder: string, parts: AsyncDisposableStack): Promise
   return driver;
 }
 
-/** One round: connections that send nonsense, every second one cut at once, and a client that sends damaged messages. */
+/** One round: connections that send nonsense, every second one cut at once, and clients that send damaged messages. */
 async function attack(socket: string, seed: number): Promise<void> {
   const random = new SeededRandom(seed);
   await inParallel(connections, async (number) => {
@@ -74,10 +75,18 @@ async function attack(socket: string, seed: number): Promise<void> {
     if (number % 2 === 0) await send(connection, nonsense(random), 0);
     else await connection.write(nonsense(random)).catch(() => "the driver was quicker");
   });
-  const client = new Client(`unix:${socket}`, credentials.createInsecure());
+  // A connection of its own for each: clients share one otherwise.
+  const options = { "grpc.use_local_subchannel_pool": 1 };
+  const dial = () => new Client(`unix:${socket}`, credentials.createInsecure(), options);
+  const messages = fc.sample(messagesOf(), { numRuns: calls, seed });
+  const client = dial();
   try {
-    const messages = fc.sample(messagesOf(), { numRuns: calls, seed });
-    await inParallel(calls, async (number) => void await answerTo(client, ...messages[number]!, answerMs));
+    await inParallel(calls, async (number) => {
+      // The kubelet dials anew for each call.
+      const own = number % 2 === 0 ? dial() : undefined;
+      await answerTo(own ?? client, ...messages[number]!, answerMs);
+      own?.close();
+    });
   } finally {
     client.close();
   }
