@@ -4,7 +4,6 @@ import { isLong } from "../support/long.ts";
 import { suite as copySnapshots } from "./suites/copy_snapshots.ts";
 import { suite as drain } from "./suites/drain.ts";
 import { suite as e2e } from "./suites/e2e.ts";
-import { oldestSuite as lifeOldest, suite as life } from "./suites/life.ts";
 import { suite as lostEtcd } from "./suites/lost_etcd.ts";
 import { suite as replicas } from "./suites/replicas.ts";
 import { suite as scheduledSnapshots } from "./suites/scheduled_snapshots.ts";
@@ -14,8 +13,6 @@ import { suite as tryWithoutRouter } from "./suites/try_without_a_router.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
-  life,
-  life_oldest: lifeOldest,
   try_without_a_router: tryWithoutRouter,
   scheduled_snapshots: scheduledSnapshots,
   copy_snapshots: copySnapshots,

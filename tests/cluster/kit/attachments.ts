@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import type { Cluster } from "./cluster.ts";
-import { type Attachment, attachmentOf, type Event, type Lease, paths, type Volume } from "./objects.ts";
+import { type Attachment, attachmentOf, type Event, paths, type Volume } from "./objects.ts";
 import { until } from "./waiting.ts";
-import { driverName } from "./driver.ts";
 
 /** A VolumeAttachment to be made: a PersistentVolume and a node. */
 export interface Pairing {
@@ -153,17 +152,6 @@ export async function eventAbout(
     const events = await cluster.api.list<Event>(paths.events);
     return events.find((one) => one.reason === reason && one.involvedObject.name === name);
   }, { limitSeconds: 30, signal });
-}
-
-/** Waits until a controller other than `former` holds the Lease of the loops; returns which. */
-export async function leaseHolder(cluster: Cluster, signal: AbortSignal, former = ""): Promise<string> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${cluster.chart.namespace}/leases`;
-  return await until("a controller to hold the Lease", async () => {
-    const lease = await cluster.api.find<Lease>(`${path}/${driverName}-controller`);
-    const { holderIdentity = "", renewTime = "", leaseDurationSeconds = 0 } = lease?.spec ?? {};
-    const isFresh = Date.now() - Date.parse(renewTime) < leaseDurationSeconds * 1000;
-    return isFresh && holderIdentity !== "" && holderIdentity !== former && holderIdentity;
-  }, { limitSeconds: 60, signal });
 }
 
 function volumes(cluster: Cluster): Promise<readonly Volume[]> {

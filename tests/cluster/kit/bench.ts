@@ -6,9 +6,8 @@ import type { AnySuite } from "../../support/suites.ts";
 import type { Subject } from "../../support/parts.ts";
 import { assertNothingRefused } from "./audit_log.ts";
 import { Cluster, type ClusterOptions } from "./cluster.ts";
-import type { OlderKubernetes } from "./go_build.ts";
 import { secondsSince } from "./waiting.ts";
-import { olderTools, type Tools } from "./tools.ts";
+import type { Tools } from "./tools.ts";
 import { findTraces } from "./traces.ts";
 
 /** The exports of a file of suites/. */
@@ -51,18 +50,13 @@ export class Bench {
     const undo = (what: () => Promise<readonly string[] | void>) => this.#undo.unshift(what);
     const cluster = this.#cluster = await Cluster.start(
       this.folder,
-      options.kubernetes === undefined ? this.#means : await this.#olderMeans(options.kubernetes),
+      this.#means,
       options,
       undo,
       this.signal,
     );
     this.report.say(`the cluster serves after ${secondsSince(started)} s`);
     return cluster;
-  }
-
-  async #olderMeans(release: OlderKubernetes) {
-    const tools = await olderTools(this.#means.tools, release, (line) => this.report.say(line), this.signal);
-    return { ...this.#means, tools };
   }
 
   /** Runs one test and reports its result; a failure does not end the suite. */

@@ -5,7 +5,6 @@ import { Chart, type ChartOptions, type PlaceValues } from "./chart.ts";
 import { ControlPlane } from "./control_plane.ts";
 import type { Supervised } from "./daemon.ts";
 import type { Driver, DriverPlace } from "./driver.ts";
-import type { OlderKubernetes } from "./go_build.ts";
 import { keepSettings, restoreSettings } from "./kernel_settings.ts";
 import { ClusterNode } from "./node.ts";
 import { accountKubeconfig, applyChart, installSnapshots } from "./deployment.ts";
@@ -37,8 +36,6 @@ export interface ClusterOptions {
   readonly controllerLater?: boolean;
   /** How many controllers there are, each with its sidecars. @default {1} */
   readonly replicas?: number;
-  /** Which Kubernetes it is, if not the newest. */
-  readonly kubernetes?: OlderKubernetes;
   /** How many of them run at first. @default {all} */
   readonly startedReplicas?: number;
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { nfsClients } from "../../kit/nfs_server.ts";
 import type { Bench } from "../../kit/suite.ts";
-import { type ByteRange, holdLock, holdRange, installRanges, tryRange } from "./locks.ts";
 import { onServer, type Scene } from "./scene.ts";
 import { DirectoryVolume } from "./volume.ts";
 
@@ -10,7 +9,7 @@ const lines = 100;
 
 type Test = readonly [name: string, body: () => Promise<string>];
 
-/** Two nodes write, lock and rename in one directory. */
+/** Two nodes write, count and rename in one directory. */
 export async function twoNodes(bench: Bench, scene: Scene): Promise<boolean> {
   const { server, a, b, drivers, address } = scene;
   await server.sh(`mkdir -p ${onServer("/pool/volumes/shared")}`);
@@ -30,7 +29,7 @@ export async function twoNodes(bench: Bench, scene: Scene): Promise<boolean> {
       return names.join(", ");
     }],
     ...seeing(scene, at),
-    ...locking(scene, at),
+    locking(scene, at),
     renaming(scene, at),
     ["both nodes leave, and nothing is mounted", async () => {
       await Promise.all([volume.unpublish(drivers.a.clients), volume.unpublish(drivers.b.clients)]);
@@ -60,41 +59,16 @@ function seeing({ server, a, b }: Scene, at: string): readonly Test[] {
   ];
 }
 
-/** Locks between the nodes. */
-function locking({ a, b }: Scene, at: string): readonly Test[] {
-  return [
-    [
-      "a lock of one node holds on the other until it is released",
-      async () => {
-        const held = await holdLock(a, `${at}/lock`);
-        await b.sh(`! flock -n -x ${at}/lock true`);
-        await b.sh(`! flock -n -s ${at}/lock true`);
-        await held.release();
-        await b.sh(`flock -n -x ${at}/lock true`);
-        return "flock, which NFSv4 keeps as a lock of the server";
-      },
-    ],
-    ["bytes that one node has locked the other one cannot lock, and all others it can", async () => {
-      await Promise.all([a, b].map(installRanges));
-      await a.sh(`head -c 100 /dev/zero > ${at}/ranges`);
-      const held = await holdRange(a, `${at}/ranges`, [10, 10]);
-      const ranges: readonly ByteRange[] = [[0, 10], [20, 0], [19, 2], [0, 0], [10, 1]];
-      const answers: string[] = [];
-      for (const range of ranges) answers.push(await tryRange(b, `${at}/ranges`, range));
-      assert.deepEqual(answers, ["locked", "locked", "refused", "refused", "refused"]);
-      await held.release();
-      assert.equal(await tryRange(b, `${at}/ranges`, [0, 0]), "locked");
-      return "fcntl on 10 of 100 bytes";
-    }],
-    ["two nodes count in one file under a lock, and none of their steps is lost", async () => {
-      await a.sh(`echo 0 > ${at}/counter`);
-      const count = `for i in $(seq ${rounds}); do
-        flock -x ${at}/lock sh -c 'read -r n < ${at}/counter; echo $((n + 1)) > ${at}/counter'; done`;
-      await Promise.all([a, b].map((guest) => guest.sh(count, { limitSeconds: 300 })));
-      assert.equal(await a.sh(`cat ${at}/counter`), `${2 * rounds}`);
-      return `${rounds} steps each`;
-    }],
-  ];
+/** A lock between the nodes. */
+function locking({ a, b }: Scene, at: string): Test {
+  return ["two nodes count in one file under a lock, and none of their steps is lost", async () => {
+    await a.sh(`echo 0 > ${at}/counter`);
+    const count = `for i in $(seq ${rounds}); do
+      flock -x ${at}/lock sh -c 'read -r n < ${at}/counter; echo $((n + 1)) > ${at}/counter'; done`;
+    await Promise.all([a, b].map((guest) => guest.sh(count, { limitSeconds: 300 })));
+    assert.equal(await a.sh(`cat ${at}/counter`), `${2 * rounds}`);
+    return `${rounds} steps each`;
+  }];
 }
 
 /** Renames of both nodes onto one name. */
