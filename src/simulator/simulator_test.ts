@@ -1,12 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
-import {
-  addCommand,
-  jsonCommand,
-  makeBasePath,
-  SshClient,
-  startQuickly,
-} from "../../tests/support/simulated_router.ts";
+import { addCommand, makeBasePath, SshClient, startQuickly } from "../../tests/support/simulated_router.ts";
 import { startSimulator, stoppableClock } from "./simulator.ts";
 import { routerHostKey } from "../../tests/fakes/ssh_keys.ts";
 
@@ -78,25 +72,6 @@ Deno.test("a control port that is in use leaves no SSH port behind", async () =>
   await using first = await startQuickly();
   const controlPort = Number(new URL(first.controlUrl).port);
   await assert.rejects(startQuickly({ controlPort }), Deno.errors.AddrInUse);
-});
-
-Deno.test("a list of 5,000 disks is printed over SSH well under 150 ms", async () => {
-  await using simulator = await startQuickly({ seedDisks: 5000 });
-  using client = await SshClient.connect(simulator);
-  const command = jsonCommand(
-    "/disk print detail as-value proplist=slot,type,size,file-path,comment,nvme-tcp-export," +
-      "nvme-tcp-server-nqn,nvme-tcp-server-port,mounted,mount-point,fs,free,state " +
-      'where type="file" or mounted',
-  );
-  const times: number[] = [];
-  for (let run = 0; run < 30 && !times.some((ms) => ms < 150); run++) {
-    const start = performance.now();
-    const { stdout } = await client.exec(command);
-    times.push(performance.now() - start);
-    assert.equal(JSON.parse(stdout).length, 5001);
-  }
-  // The best one counts, because other tests run beside this one.
-  assert.ok(Math.min(...times) < 150, `${times}`);
 });
 
 Deno.test("stoppableClock() rejects sleepers and cancels timers when it stops", async () => {
