@@ -26,7 +26,9 @@ export function partitionsOf(
   { deviceNumber }: Pick<DeviceNode, "deviceNumber">,
 ): readonly Partition[] {
   const folder = `/sys/dev/block/${deviceNumber}`;
-  return (files.list(folder) ?? []).flatMap((name) => {
+  // A partition's name ends with its number; the folder has thirty attributes besides.
+  const names = (files.list(folder) ?? []).filter((name) => /[0-9]$/.test(name));
+  return names.flatMap((name) => {
     const read = (attribute: string) => files.readText(`${folder}/${name}/${attribute}`)?.trim();
     const [index, number, sectors] = [read("partition"), read("dev"), read("size")];
     if (index === undefined || number === undefined || sectors === undefined) return [];

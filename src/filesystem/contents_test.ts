@@ -28,10 +28,17 @@ Deno.test("partitionsOf() reads partitions from the kernel, by their numbers and
     files.texts.set(`${folder}/${name}/dev`, number);
     files.texts.set(`${folder}/${name}/size`, "4");
   }
+  const read = files.readText.bind(files);
+  const paths: string[] = [];
+  files.readText = (path) => {
+    paths.push(path);
+    return read(path);
+  };
   assert.deepEqual(partitionsOf(files, device), [
     { path: "/dev/nvme0n1p2", deviceNumber: "259:4", sizeBytes: 2048n },
     { path: "/dev/nvme0n1p10", deviceNumber: "259:12", sizeBytes: 2048n },
   ]);
+  assert.equal(paths.length, 6, "every stage reads it, and a device has thirty other attributes");
 });
 
 const answers: readonly (readonly [answer: Scripted, expected: Readonly<Record<string, string>>])[] = [
