@@ -4,7 +4,15 @@ import type { Content, Here, Intent, StagingState } from "../../src/volume/model
 export type FlatState = { readonly volumeId: string } & Intent & Content & Here;
 
 const content = new Set<string>(
-  ["header", "filesystem", "rootOpened", "begunOn", "used", "filesystemUuid"] satisfies (keyof Content)[],
+  [
+    "header",
+    "filesystem",
+    "rootOpened",
+    "begunOn",
+    "seenOn",
+    "used",
+    "filesystemUuid",
+  ] satisfies (keyof Content)[],
 );
 const here = new Set<string>(
   [

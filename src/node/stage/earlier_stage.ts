@@ -1,9 +1,10 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { Intent, StagingState } from "../../volume/model/staging/state.ts";
-import { isSameLayer, stagingDifference } from "../../volume/model/staging/intent.ts";
+import { type Intent, type StagingState, withHere } from "../../volume/model/staging/state.ts";
+import { stagingDifference } from "../../volume/model/staging/intent.ts";
 import { placesOf } from "../../volume/model/staging/here.ts";
 import { beginAnew } from "../../volume/model/staging/content.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
+import { findMap } from "../chain/chain.ts";
 import { connectedNqns, type Teardown } from "../connections/observe.ts";
 import { tearDown } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
@@ -40,21 +41,20 @@ export async function dropOlder(
     if (left !== undefined) await stagingStore.end(left);
   }
   if (stagingState === undefined || !isCurrent) return undefined;
+  // After a reboot of the node only the record is left, and what it says of a finished stage is over.
+  const isHere = connected.includes(wanted.nqn) || await findMap(deps, volumeId) !== undefined ||
+    await isAnyMounted(deps, placesOf(stagingState));
   const difference = stagingDifference(stagingState.intent, wanted);
   if (difference === undefined) {
     const { addresses, port, map, connection } = wanted;
     const mayFormat = stagingState.intent.mayFormat || wanted.mayFormat;
     const same = { ...stagingState.intent, mayFormat, addresses, port };
-    if (connected.includes(wanted.nqn) || isSameLayer(same, wanted)) {
-      return { ...stagingState, intent: same };
-    }
+    if (connected.includes(wanted.nqn)) return { ...stagingState, intent: same };
     const { map: _map, ...rest } = same;
     const intent = { ...rest, ...map === undefined ? {} : { map }, connection };
-    return await stagingStore.write({ ...stagingState, intent });
+    const staged = stagingState.here.staged && isHere;
+    return await stagingStore.write(withHere({ ...stagingState, intent }, { staged }));
   }
-  // After a reboot of the node only the record is left.
-  const isHere = connected.includes(stagingState.intent.nqn) ||
-    await isAnyMounted(deps, placesOf(stagingState));
   if (isHere) await takeDownUnused(deps, fencing, stagingState, wanted, difference, context);
   return await stagingStore.write(beginAnew(stagingState, await chooseLayer(deps, wish, context)));
 }
@@ -108,7 +108,7 @@ export async function endLeft(
   const volume = teardownOf(stagingState);
   await fencing.release(volume, context, { publishedNqn: stagingState.intent.nqn });
   await tearDown(deps, volume, context);
-  await stagingStore.end(stagingState);
+  await stagingStore.endFailed(stagingState);
 }
 
 function teardownOf(stagingState: StagingState): Teardown {

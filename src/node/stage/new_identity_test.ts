@@ -9,7 +9,8 @@ import {
   stagingPath,
   targetPath,
 } from "../../../tests/fakes/node_deps.ts";
-import { refusal, unsettled } from "../../../tests/fakes/refusal.ts";
+import { reasonOf, refusal, unsettled } from "../../../tests/fakes/refusal.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 
 const before = { uniqueId: "aa00", deviceNumber: "7:3", filesystemUuid: "f5-1" };
@@ -72,22 +73,46 @@ for (const capability of [undefined, block]) {
   });
 }
 
+/** What else has happened to the node before its volume is staged again. */
+const earlier: Readonly<Record<string, (node: FakeNode) => Promise<void>>> = {
+  "": () => Promise.resolve(),
+  " after an unstage that has only begun": async (node) => {
+    node.before = (operation) => {
+      if (operation === "disconnect") throw injected;
+    };
+    await assert.rejects(node.unstage());
+    node.before = () => {};
+  },
+  " after a reboot of the node": (node) => {
+    node.table = [];
+    node.device.connected = false;
+    return Promise.resolve();
+  },
+};
+
 for (
-  const [what, change, kind] of [
-    ["a smaller size", { sizeBytes: sizeBytes / 2n }, "identity-mismatch"],
-    ["another namespace number", { nsid: 2 }, "identity-mismatch"],
-    ["another file system", { filesystemUuid: "f5-2" }, "identity-mismatch"],
-    ["no file system any more", { content: "garbage", filesystemUuid: undefined }, "identity-mismatch"],
-    ["no UUID any more", { uniqueId: "" }, "identity-mismatch"],
+  const [what, change] of [
+    ["a smaller size", { sizeBytes: sizeBytes / 2n }],
+    ["another namespace number", { nsid: 2 }],
+    ["another file system", { filesystemUuid: "f5-2" }],
+    ["no file system any more", { content: "garbage", filesystemUuid: undefined }],
+    ["no UUID any more", { uniqueId: "" }],
   ] as const
 ) {
-  Deno.test(`stage() under a new UUID refuses a device with ${what}, again and again`, async () => {
-    const node = await rebooted();
-    Object.assign(node.device, change);
-    for (let i = 0; i < 3; i++) await assert.rejects(node.stage(), unsettled(kind));
-    assert.equal(node.operations.filter((operation) => operation === "mountDevice").length, 1);
-    assert.equal(node.formats.length, 0);
-  });
+  for (const [when, happen] of Object.entries(earlier)) {
+    for (const mountFlags of [[], ["noatime"]]) {
+      const how = mountFlags.length === 0 ? "" : ", with other mount options";
+      Deno.test(`stage() under a new UUID${when} refuses a device with ${what}, again and again${how}`, async () => {
+        const node = await rebooted();
+        await happen(node);
+        Object.assign(node.device, change);
+        const isMismatch = (error: unknown) => VolumeError.is(reasonOf(error), "identity-mismatch");
+        for (let i = 0; i < 3; i++) await assert.rejects(node.stage({ mountFlags }), isMismatch);
+        assert.equal(node.operations.filter((operation) => operation === "mountDevice").length, 1);
+        assert.equal(node.formats.length, 0);
+      });
+    }
+  }
 }
 
 Deno.test("stage() under a new UUID refuses a device that something has open", async () => {

@@ -2,6 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { contentFor } from "../../volume/model/staging/content.ts";
 import { type Intent, newState, type StagingState, withHere } from "../../volume/model/staging/state.ts";
+import { usedBytes } from "../../volume/model/staging/intent.ts";
 import { growthProblems } from "../../volume/rules/health/node_health.ts";
 import { mountPointOf, mountsAt } from "../mount_table.ts";
 import type { Fencing } from "../fencing/fencing.ts";
@@ -40,24 +41,24 @@ async function stage(
   const wish = parseWish(deps, request);
   const { volumeId, publish } = wish;
   const wanted = await chooseLayer(deps, wish, context);
-  const known = await dropOlder(deps, fencing, wish, wanted, context);
-  assertLayered(wish, known?.intent ?? wanted);
+  const recorded = await dropOlder(deps, fencing, wish, wanted, context);
+  assertLayered(wish, recorded?.intent ?? wanted);
   await withUndo(deps.clock, context, async (undo) => {
     const staging: Staging = { ...wish, deps, undo, context };
-    if (known?.here.staged === false) {
+    if (recorded?.here.staged === false) {
       // After a final error nothing would ever be asked to take down what a stage has left that ended halfway.
-      undo.add("take down what was left", (undoing) => endLeft(deps, fencing, known, undoing));
+      undo.add("take down what was left", (undoing) => endLeft(deps, fencing, recorded, undoing));
     }
-    const begun = known ?? await remember(staging, await recall(deps, volumeId, wanted));
+    const begun = recorded ?? await remember(staging, await recall(deps, volumeId, wanted));
     const mountPoint = await ensureStagingFolder(staging, begun);
     const { raised, stagingState, release, lacksPath } = await raise({ ...staging, mountPoint }, begun);
-    // This state is written with the next step. Until then the recorded NQN must lead to whatever has to be taken down.
+    // `raise()` has not written the device: if this process ends now, an unstage finds what to take down by the NQN.
     const ready = await stageDevice({ ...staging, mountPoint, ...raised }, stagingState);
     context.signal.throwIfAborted();
     // Its router offers this epoch, so every other one is over.
     await deps.stagingStore.known.forget(volumeId, { but: publish.epoch });
     await deps.stagingStore.write(withHere(ready, { staged: true }));
-    if (ready.here.notGrown !== known?.here.notGrown) {
+    if (ready.here.notGrown !== recorded?.here.notGrown) {
       deps.events.occurred({ kind: "health", volumeId, problems: growthProblems(ready.here) });
     }
     await release();
@@ -77,7 +78,12 @@ async function recall(
 ): Promise<StagingState> {
   const known = await (wanted.mayFormat ? store.find(volumeId) : store.findUndamaged(volumeId));
   const unknown = newState(volumeId, wanted);
-  return known?.epoch === wanted.epoch ? { ...unknown, content: contentFor(wanted, known.content) } : unknown;
+  if (known?.epoch !== wanted.epoch) return unknown;
+  const content = contentFor(wanted, known.content);
+  // Its device may have grown since the publish context was made.
+  const grownBytes = (content.seenOn?.sizeBytes ?? 0n) - usedBytes(wanted);
+  const namespaceBytes = wanted.namespaceBytes + (grownBytes > 0n ? grownBytes : 0n);
+  return { ...unknown, intent: { ...wanted, namespaceBytes }, content };
 }
 
 /**
@@ -94,7 +100,7 @@ async function remember(
     const stagingState = await stagingStore.find(wanted.volumeId);
     const connected = await deps.connector.connected(undoing);
     if (stagingState !== undefined && (wasConnected || !connected.includes(stagingState.intent.nqn))) {
-      await stagingStore.end(stagingState);
+      await stagingStore.endFailed(stagingState);
     }
   });
   return await stagingStore.write(wanted);

@@ -12,7 +12,7 @@ import {
   stagingPath,
   targetPath,
 } from "../../../tests/fakes/node_deps.ts";
-import { type VolumeErrorKind } from "../../volume/errors.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { StageRequest } from "./wish.ts";
 
 /** A node on which mkfs was started once and never ended. */
@@ -89,11 +89,8 @@ for (const [at, change] of killed) {
     node.table = [];
     node.device.content = "btrfs";
     await assert.rejects(node.stage(change), refusal("precondition"));
-    assert.deepEqual([node.device.connected, node.stagingState, node.mapper.maps.size], [
-      false,
-      undefined,
-      0,
-    ]);
+    assert.deepEqual([node.device.connected, node.mapper.maps.size], [false, 0]);
+    assert.equal(node.stagingState, undefined);
     assert.equal(node.known !== undefined, wasBegun, "what was begun on the volume stays known");
   });
 
@@ -303,7 +300,23 @@ Deno.test("stage() in another way after a reboot of the node takes no device sma
   await node.stage();
   node.setStagingState({ namespaceBytes: String(sizeBytes * 2n) as never });
   reboot(node);
-  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("identity-mismatch"));
+  for (let tries = 0; tries < 3; tries++) {
+    await assert.rejects(node.stage({ mountFlags: ["noatime"] }), refusal("identity-mismatch"));
+  }
+});
+
+Deno.test("stage() that is refused after a reboot of the node leaves no record, so that a person can attach the volume", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.publish();
+  reboot(node);
+  const { filesystems } = node.deps;
+  filesystems.check = () => Promise.reject(new VolumeError("precondition", "Cannot use it: repair it"));
+  await assert.rejects(node.stage(), refusal("precondition", /repair it/));
+  assert.deepEqual([node.stagingState, node.device.connected], [undefined, false]);
+  assert.deepEqual([node.known?.used, node.known?.seenOn?.sizeBytes], [true, sizeBytes]);
+  await node.unstage();
+  assert.deepEqual(node.known?.seenOn?.sizeBytes, sizeBytes);
 });
 
 Deno.test("stage() after an interrupted mkfs refuses a device of another identity", async () => {
@@ -360,5 +373,9 @@ for (const capability of [ext4, block]) {
     node.layers = ["/dev/md127 (raid1)"];
     await node.stage({ capability });
     assert.equal(node.stagingState?.staged, true);
+    reboot(node);
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(node.stage({ capability }), refusal("unavailable", taken));
+    }
   });
 }

@@ -2,6 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { idsOf, stateFileName } from "./state_file_name.ts";
 import type { NodeEvents } from "../../volume/ports/node_events.ts";
 import type { Paths } from "../../volume/ports/node_ports.ts";
+import { usedBytes } from "../../volume/model/staging/intent.ts";
 import type { StagingState } from "../../volume/model/staging/state.ts";
 import { isToBeKept } from "../../volume/model/staging/content.ts";
 import { formatStagingState, parseStagingState } from "../../volume/model/staging/state_file.ts";
@@ -78,8 +79,20 @@ export class StagingStore {
    * and then the record counts.
    */
   async end({ volumeId, intent: { epoch, mayFormat }, content }: StagingState): Promise<void> {
-    if (mayFormat && isToBeKept(content)) await this.known.keep({ volumeId, epoch, content });
-    else if (mayFormat) await this.known.forget(volumeId, { only: epoch });
+    const { seenOn: _seenOn, ...known } = content;
+    if (mayFormat && isToBeKept(known)) await this.known.keep({ volumeId, epoch, content: known });
+    else await this.known.forget(volumeId, { only: epoch });
+    await this.remove(volumeId);
+  }
+
+  /** Like {@linkcode StagingStore.end}, after a stage that failed: the next one must refuse the same device for the same reason. */
+  async endFailed({ volumeId, intent, content, here: { device } }: StagingState): Promise<void> {
+    const { epoch } = intent;
+    // It may have grown since it was seen.
+    const seenOn = device && { ...device, sizeBytes: usedBytes(intent) };
+    const known = seenOn === undefined ? content : { ...content, seenOn };
+    if (isToBeKept(content)) await this.known.keep({ volumeId, epoch, content: known });
+    else await this.known.forget(volumeId, { only: epoch });
     await this.remove(volumeId);
   }
 

@@ -21,11 +21,6 @@ export function stagingDifference(staged: Intent, asked: Intent): string | undef
   return undefined;
 }
 
-/** Whether both are reached through the same kind of map and of connection. */
-export function isSameLayer(one: Intent, other: Intent): boolean {
-  return one.map === other.map && JSON.stringify(one.connection) === JSON.stringify(other.connection);
-}
-
 /** The least size of the device through which the volume is used. */
 export function usedBytes({ namespaceBytes, map }: Intent): bigint {
   return usableBytes(namespaceBytes, map === "crypt");

@@ -12,6 +12,7 @@ const known: KnownContent = {
     rootOpened: false,
     used: false,
     begunOn: { deviceNumber: "253:40", uniqueId: "00ff", sizeBytes: 1n << 30n },
+    seenOn: { deviceNumber: "253:41", uniqueId: "00fe", sizeBytes: 1n << 31n },
   },
 };
 

@@ -47,6 +47,8 @@ export interface Content {
   readonly rootOpened: boolean;
   /** The device on which a header or file system was begun; absent while nothing is unfinished. Its size stays that of then. */
   readonly begunOn?: StagedDevice;
+  /** The device that was seen last, of a volume whose record ended with a failed stage: the next one has to compare it. */
+  readonly seenOn?: StagedDevice;
   /** Set before the first mount of its file system, or the first bind of its device: from then on a blank device has lost data. */
   readonly used: boolean;
   /** UUID from blkid of the file system that was mounted last; absent for a newly made one. */
@@ -124,7 +126,7 @@ const nothingHere: Here = { staged: false, published: [] };
 
 /** The device that was seen of the volume before: what has begun on it must go on there. */
 export function seenDevice({ content, here }: StagingState): StagedDevice | undefined {
-  return content.begunOn ?? here.device;
+  return content.begunOn ?? here.device ?? content.seenOn;
 }
 
 /** The staging state of a volume whose device has that unique id now. */

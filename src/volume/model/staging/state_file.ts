@@ -109,10 +109,11 @@ function withSize<Name extends string>(fields: Fields, name: Name): Fields {
   return { ...fields, [name]: BigInt(fields[name] as string) };
 }
 
-function readContent({ begunOn, filesystemUuid, ...fields }: Fields): Fields {
+function readContent({ begunOn, seenOn, filesystemUuid, ...fields }: Fields): Fields {
   return {
     ...fields,
     ...begunOn === undefined ? {} : { begunOn: withSize(begunOn as Fields, "sizeBytes") },
+    ...seenOn === undefined ? {} : { seenOn: withSize(seenOn as Fields, "sizeBytes") },
     ...isText(filesystemUuid) ? { filesystemUuid } : {},
   };
 }
@@ -201,6 +202,7 @@ const content = {
   filesystem: isMakingState,
   rootOpened: isFlag,
   begunOn: isOptional(isDevice),
+  seenOn: isOptional(isDevice),
   used: isFlag,
 } satisfies Record<Exclude<keyof Content, "filesystemUuid">, Check>;
 
