@@ -148,10 +148,15 @@ export class SystemProcesses implements Processes {
   }
 }
 
-/** The output of a tool in one line, for the end of an error message. */
+/** The path of this process's descriptor, which a tool got for a device. */
+const descriptorPath = /\/proc\/[0-9]+\/fd\/[0-9]+/g;
+
+/**
+ * The output of a tool in one line, for the end of an error message. Once a device is closed, the path of its descriptor leads
+ * to the next one: a person who repairs what a tool has named would write to another volume.
+ */
 export function complaint(result: ToolResult): string {
-  const said = (result.stderr.trim() || result.stdout.trim()).split("\n").map((line) => line.trim()).join(
-    "; ",
-  );
+  const said = (result.stderr.trim() || result.stdout.trim()).replaceAll(descriptorPath, "DEVICE")
+    .split("\n").map((line) => line.trim()).join("; ");
   return `exit=${result.code}${said === "" ? "" : ` output=${said.slice(0, 400)}`}`;
 }

@@ -5,7 +5,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { systemClock } from "./clock.ts";
 import type { NodeEvent } from "../volume/ports/node_events.ts";
-import { SystemProcesses } from "./processes.ts";
+import { complaint, SystemProcesses } from "./processes.ts";
 import { allToolPaths, systemToolPaths, type ToolName } from "./tools.ts";
 
 const never = new AbortController().signal;
@@ -37,6 +37,18 @@ function stuckChildren() {
 Deno.test("run() returns exit code, output and complaint of the tool", async () => {
   const result = await shell().run("dd", script("echo out; echo err >&2; exit 3"));
   assert.deepEqual([result.code, result.stdout, result.stderr], [3, "out\n", "err\n"]);
+});
+
+Deno.test("complaint() names no descriptor, by whose number another device is open later", () => {
+  const result = {
+    code: 4,
+    stdout: "/proc/6003/fd/44: RUN fsck MANUALLY.\n  in /proc/6003/fd/4.\n",
+    stderr: "",
+  };
+  assert.equal(
+    complaint({ ...result, bytes: new Uint8Array() }),
+    "exit=4 output=DEVICE: RUN fsck MANUALLY.; in DEVICE.",
+  );
 });
 
 Deno.test("run() keeps binary output as it is", async () => {

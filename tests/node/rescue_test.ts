@@ -106,6 +106,7 @@ nodeTest("an ext4 that needs repair by hand is repaired by the commands in the r
   await run("debugfs", "-w", "-R", "clri <2>", volume.image);
   await run("debugfs", "-w", "-R", "ssv state 2", volume.image);
   const refused = await node.stage(volume).then(() => "", (error) => String(error));
+  assert.match(refused, /output=DEVICE: .*(?:snapshot|copy).*prints: /);
   const steps = /prints: (.*)$/.exec(refused)![1]!.split("; ");
   assert.deepEqual(steps, ["blockdev --setrw DEVICE", "e2fsck -f DEVICE"]);
   const { device } = JSON.parse((await attachTo(node, "pvc-1", ...at, "--json")).out);
