@@ -61,6 +61,7 @@ const groups: readonly (readonly [
   [0.3, "slow", unwantedAndBack],
   [0.7, "toggles", grownByToggle],
   [0.05, false, renamedInUse],
+  [0.15, false, refusedPublish],
 ];
 
 /** Adds what people do to disks, what an attacher does by itself, and what a router loses. */
@@ -385,6 +386,32 @@ function nextPod(draw: Draw): Step[] {
         : undefined,
     },
     { step: "read", volume: smooth.volume, node },
+    { step: "write", volume: smooth.volume, node },
+  ];
+}
+
+/** A node finally refuses to give a staged volume to its pod; then the pod is tried again, or its volume taken down. */
+function refusedPublish(draw: Draw): Step[] {
+  const node = draw.pick(nodeNames);
+  const refused: Step = {
+    ...call("stage", node),
+    trouble: { at: draw.pick([2, 3, 3, 3, 4]), what: "refused-late" },
+    commandMs: draw.pick([[0], [0], [3_000]]),
+    waits: draw.chance(0.7),
+    mountFlags: draw.pick(mountFlags),
+  };
+  const next = draw.pick<readonly Step[]>([
+    [call("stage", node)],
+    [call("unstage", node)],
+    [{ step: "restart-driver", node }, call("unstage", node)],
+    [call("unpublish", node), call("publish", nodeNames.find((name) => name !== node)!)],
+    [{ step: "wait", ms: 12_000, late: false }],
+  ]);
+  return [
+    ...draw.chance(0.8) ? [call("unstage", node), call("publish", node)] : [],
+    refused,
+    ...next,
+    call(draw.pick(["stage", "unstage"]), node),
     { step: "write", volume: smooth.volume, node },
   ];
 }

@@ -67,7 +67,7 @@ export class HistoryNode {
       if (this.#seesNoOffers) throw new VolumeError("unavailable", "Cannot read what is offered: no answer");
       return images.exported();
     };
-    this.#kernel.after = () => images.observe();
+    this.#untroubled();
     const { deps } = this.#kernel;
     const settings = { ...deps.settings, nodeId: name };
     this.#deps = { ...deps, ...imageUses(deps, images), settings };
@@ -181,18 +181,31 @@ export class HistoryNode {
     // After a final error the kubelet takes down nothing.
     const kind = trouble.what.startsWith("refused") ? "precondition" : "unavailable";
     let died = false;
-    this.#kernel.before = (_, count) => {
+    const strikes = (_: string, count: number) => {
       const at = count - first - 1;
       const dies = trouble.what.startsWith("dies") && at >= trouble.at;
       died ||= dies;
       if (dies || at === trouble.at) throw new VolumeError(kind, "Cannot go on: injected");
     };
+    if (trouble.what !== "refused-late") this.#kernel.before = strikes;
+    else {
+      // It is done, and counts as refused all the same.
+      this.#kernel.after = (...operation) => {
+        this.#images.observe();
+        strikes(...operation);
+      };
+    }
     try {
       await work();
     } finally {
-      this.#kernel.before = () => {};
+      this.#untroubled();
       if (died) this.restartDriver();
     }
+  }
+
+  #untroubled(): void {
+    this.#kernel.before = () => {};
+    this.#kernel.after = () => this.#images.observe();
   }
 
   state(volumeId: string): NodeState {

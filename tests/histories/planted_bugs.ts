@@ -228,6 +228,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     also: finalAnyway,
   },
   {
+    title: "a publish that is refused leaves its mount at the pod",
+    file: "src/node/publish/publish.ts",
+    from: "        if (await isAt(undoing)) await deps.mounts.unmount(mountPoint, undoing);\n",
+    to: "",
+    also: finalAnyway,
+  },
+  {
     title: "a node forgets what lies on a volume that the next pod mounts with other options",
     file: "src/volume/model/staging/content.ts",
     from: "content: contentFor(wanted, content),",
