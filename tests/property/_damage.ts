@@ -6,6 +6,23 @@ import type { SeededRandom } from "../fakes/random.ts";
 const preface = new TextEncoder().encode("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const settings = Uint8Array.of(0, 0, 0, 4, 0, 0, 0, 0, 0);
 
+/** How long an answer may take, in milliseconds. */
+export const answerMs = 20_000;
+/** The codes that CSI defines. */
+export const properCodes: readonly string[] = [
+  "OK",
+  "INVALID_ARGUMENT",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "OUT_OF_RANGE",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "UNIMPLEMENTED",
+  "UNAVAILABLE",
+  "UNAUTHENTICATED",
+];
+
 /** Cuts, lengthens or changes a message at one byte. */
 export function damaged(bytes: Buffer, at: number, by: number): Buffer {
   if (bytes.length === 0) return Buffer.from([by]);

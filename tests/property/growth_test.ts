@@ -1,4 +1,5 @@
-// Hostile clients for long: the driver, a process of its own, keeps neither their memory nor their sockets.
+// Hostile clients for long: the driver, a process of its own, answers each damaged request by a valid CSI code, and keeps
+// neither memory nor sockets of theirs.
 import assert from "node:assert/strict";
 import type { Buffer } from "node:buffer";
 import { Client, credentials } from "@grpc/grpc-js";
@@ -9,7 +10,7 @@ import { SeededRandom } from "../fakes/random.ts";
 import { isLong } from "../support/long.ts";
 import { type Part, startPart } from "../support/parts.ts";
 import { reach, routerPassword, startRouter } from "../support/stack.ts";
-import { answerTo, damaged, nonsense, send } from "./_damage.ts";
+import { answerMs, answerTo, damaged, nonsense, properCodes, send } from "./_damage.ts";
 import { requestsOf } from "./_messages.ts";
 
 /** How often the process is measured, and how many rounds before that fill its caches and compile its code. */
@@ -19,8 +20,6 @@ const warmUpRounds = 10;
 const connections = 120;
 const calls = 240;
 const parallel = 12;
-/** How long a call may take, in milliseconds. */
-const answerMs = 20_000;
 
 /**
  * How much memory may grow between the first third and the last, in MB. Until 45,000 calls the heap finds its size: it
@@ -32,7 +31,7 @@ const growthMegabytes = isLong ? 25 : 20;
 /** How many more files may be open: the SSH session is closed while idle, and a log or a file may be open for a moment. */
 const moreFiles = 4;
 
-Deno.test("memory and open sockets do not grow, however many clients send damaged data", async () => {
+Deno.test("every damaged request is answered, and memory and open sockets do not grow, however many clients send such", async () => {
   await using parts = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   parts.defer(() => Deno.remove(folder, { recursive: true }));
@@ -84,7 +83,8 @@ async function attack(socket: string, seed: number): Promise<void> {
     await inParallel(calls, async (number) => {
       // The kubelet dials anew for each call.
       const own = number % 2 === 0 ? dial() : undefined;
-      await answerTo(own ?? client, ...messages[number]!, answerMs);
+      const code = await answerTo(own ?? client, ...messages[number]!, answerMs);
+      assert.ok(properCodes.includes(code), `seed ${seed}: ${code} for ${messages[number]![0]}`);
       own?.close();
     });
   } finally {
