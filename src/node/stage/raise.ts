@@ -2,7 +2,7 @@ import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { seenDevice, type StagingState, withHere, withUniqueId } from "../../volume/model/staging/state.ts";
-import { findMultipath, type VolumeMap } from "../chain/chain.ts";
+import { findMultipath, othersBelow, readChain, type VolumeMap } from "../chain/chain.ts";
 import { growMap, removeOwnMap } from "../chain/map.ts";
 import { holdProven, prove } from "../connections/device.ts";
 import { refuseUsers } from "../connections/observe.ts";
@@ -168,11 +168,14 @@ async function refuseWhileBound(
  * workload wrote: node and workload would both write. A volume that is staged stays with its pods; health tells.
  */
 async function refuseWhileTaken(
-  { deps, volumeId }: Pick<Staging, "deps" | "volumeId">,
+  { deps, volumeId, context }: Pick<Staging, "deps" | "volumeId" | "context">,
   device: ProvenDevice,
 ): Promise<void> {
   const { devices } = deps;
-  refuseUsers("stage", volumeId, await devices.layers([device, ...await devices.partitions(device)]));
+  const layers = await devices.layers([device, ...await devices.partitions(device)]);
+  // The kernel lets several maps share the namespace, this driver's among them.
+  const below = await othersBelow(deps, await readChain(deps, device.nqn, context));
+  refuseUsers("stage", volumeId, [...layers, ...below]);
 }
 
 /** Records the current device. */

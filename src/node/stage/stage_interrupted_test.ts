@@ -359,6 +359,18 @@ Deno.test("stage() makes an unrecorded connection again after a crash at any ste
   }
 });
 
+Deno.test("stage() refuses a volume whose namespace the node has taken below its map", async () => {
+  const node = new FakeNode();
+  Object.assign(node, { layers: ["/dev/dm-9 (vg-root, LVM)"], layersOn: node.device.path });
+  await assert.rejects(
+    node.stage({ capability: block, ...layered }),
+    refusal("unavailable", /this node itself uses \/dev\/loop3, by \/dev\/dm-9 \(vg-root, LVM\)/),
+  );
+  assert.equal(node.stagingState?.staged, false);
+  node.layers = [];
+  await node.stage({ capability: block, ...layered });
+});
+
 for (const capability of [ext4, block]) {
   Deno.test(`stage() refuses a ${capability.access} volume that the node has taken, until that has ended, and then only if it is not staged`, async () => {
     const node = new FakeNode();
