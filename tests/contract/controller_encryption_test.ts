@@ -35,12 +35,6 @@ Deno.test("an encrypted volume has the size that was asked for, whoever asks, an
   assert.equal(Number(plain!.availableCapacity) - Number(cipher!.availableCapacity), headerBytes);
 });
 
-Deno.test("CreateVolume of a name that exists with another encryption is ALREADY_EXISTS", async () => {
-  await using stack = await startStack();
-  await create(stack, "a", encrypted);
-  await assert.rejects(create(stack, "a"), (error) => codeOf(error) === "ALREADY_EXISTS");
-});
-
 Deno.test("ControllerPublishVolume gives encrypted volumes under a key of their own, by their own context only", async () => {
   await using stack = await startStack();
   const { controller } = stack.clients;

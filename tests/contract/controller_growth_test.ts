@@ -2,18 +2,16 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
-import { growsByToggle, type Stack, type StackOptions, startStack } from "../support/stack.ts";
-
-const behaviours = { grow: "after-toggle", identity: "new-per-export" } as const;
+import { growsByToggle, type Stack, startStack } from "../support/stack.ts";
 
 const wanted = 2n * gibibyte;
 
 /** A volume of a StorageClass with this device layer, published to a node. */
-async function inUse(stack: Stack, deviceLayer: string, others: Record<string, string> = {}) {
+async function inUse(stack: Stack, deviceLayer: string) {
   const { controller } = stack.clients;
   const { volume } = await controller.call(
     "CreateVolume",
-    createRequest("v", { parameters: { deviceLayer, ...others } }),
+    createRequest("v", { parameters: { deviceLayer } }),
   );
   const { volumeId, volumeContext } = volume!;
   const { publishContext } = await controller.call("ControllerPublishVolume", {
@@ -52,27 +50,5 @@ for (const deviceLayer of ["auto", "none"]) {
     await unpublish();
     await expand();
     assert.equal(shown().bytes, wanted);
-  });
-}
-
-Deno.test("a volume in use does not grow where its nodes would not wait for as long as a toggle may take", async () => {
-  await using stack = await startStack(growsByToggle);
-  const { publishContext: { nqn }, shown, expand } = await inUse(stack, "multipath", { ctrlLossTmo: "30" });
-  await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
-  assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
-});
-
-const unknown: readonly StackOptions[] = [
-  { simulator: { behaviours } },
-  { simulator: { behaviours }, reported: behaviours },
-  { simulator: { behaviours: { ...behaviours, unexport: "refuses-commands" } }, probed: true },
-];
-for (const [at, options] of unknown.entries()) {
-  const what = ["was not probed", "was not asked what a withdrawal does", "refuses commands meanwhile"][at];
-  Deno.test(`a volume in use does not grow by a toggle of a router that ${what}`, async () => {
-    await using stack = await startStack(options);
-    const { publishContext: { nqn }, shown, expand } = await inUse(stack, "multipath");
-    await rejectsWith(status.FAILED_PRECONDITION, expand(), /only while it is not exported/);
-    assert.deepEqual(shown(), { bytes: gibibyte, exported: true, nqn });
   });
 }

@@ -2,8 +2,7 @@
 // reported under its own name, for the affected volume only. Looking changes nothing.
 import assert from "node:assert/strict";
 import { control } from "../support/control_port.ts";
-import { systemClock } from "../../src/host/clock.ts";
-import { changesNothing, cost, create, publishRequest, state } from "../support/controller_calls.ts";
+import { changesNothing, create, publishRequest, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 type Illness = (stack: Stack, id: string) => Promise<unknown>;
@@ -70,43 +69,6 @@ for (const [index, [reason, kind, make, heal]] of illnesses.entries()) {
     assert.deepEqual([(await get(id)).healthStatuses, await sickIds(stack)], [[], []]);
   });
 }
-
-Deno.test("health costs one command for a volume, two for all, and twice that while any is sick", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const volumeId = await create(stack, "pvc-1");
-  const get = () => controller.call("ControllerGetVolumeHealth", { volumeId });
-  assert.equal(await cost(stack, get), 1);
-  assert.equal(await cost(stack, () => sickIds(stack)), 2);
-  await edit(stack, volumeId, { "nvme-tcp-export": true });
-  assert.equal(await cost(stack, () => sickIds(stack)), 4);
-});
-
-Deno.test("a reboot of the router is reported for the volumes that nodes had before it, and for no other", async () => {
-  let behindMs = 600_000;
-  const clock = { ...systemClock, now: () => systemClock.now() - behindMs };
-  await using stack = await startStack({ clock, flags: ["--settle-time", "0s"] });
-  const { controller } = stack.clients;
-  const [held, idle] = [await create(stack, "pvc-held"), await create(stack, "pvc-idle")];
-  await controller.call("ControllerPublishVolume", publishRequest(held));
-  assert.deepEqual(await sickIds(stack), []);
-  behindMs = 0;
-  await control(stack.simulator, "POST /reboot", {});
-  const health = async (volumeId: string) => {
-    const { volumeHealth } = await controller.call("ControllerGetVolumeHealth", { volumeId });
-    return volumeHealth!.healthStatuses.map(({ reason, message }) => `${reason} ${message}`);
-  };
-  const [problem = ""] = await health(held);
-  assert.match(
-    problem,
-    /^RouterRestarted .*delete the pods that have run since before .*, unless .*layer.*: node=node-1$/,
-  );
-  assert.deepEqual(await health(idle), []);
-  assert.deepEqual(await sickIds(stack), [held]);
-  await controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-1" });
-  await controller.call("ControllerPublishVolume", publishRequest(held));
-  assert.deepEqual(await sickIds(stack), []);
-});
 
 Deno.test("a disk whose size the router only rounds is unknown alone: its health is listed, and all others go on", async () => {
   await using stack = await startStack();

@@ -11,7 +11,6 @@ import {
   mount,
   publishRequest,
   rejectsWith,
-  state,
 } from "../support/controller_calls.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -76,22 +75,6 @@ Deno.test("no call restores from a legacy snapshot, whether it exists or not, an
       assert.equal(await cost(stack, call), 0);
     }
   });
-});
-Deno.test("a legacy snapshot is never deleted, and is gone when a person has removed its disk and its image", async () => {
-  await using stack = await withSnapshots();
-  const { controller } = stack.clients;
-  const remove = (snapshotId: string) => controller.call("DeleteSnapshot", { snapshotId });
-  for (const id of all) {
-    await changesNothing(stack, () => rejectsWith(status.FAILED_PRECONDITION, remove(id), what));
-    await type(stack, `/disk/remove [find where slot="${id}"]`);
-    await rejectsWith(status.FAILED_PRECONDITION, remove(id), /disk=none path=.*[.]img/);
-    await type(stack, `/file/remove [find where name="${folder.slice(1)}/${id}.img"]`);
-    assert.equal(await cost(stack, () => remove(id)), 1);
-    await rejectsWith(status.NOT_FOUND, controller.call("GetSnapshot", { snapshotId: id }), /there is none/);
-  }
-  const { disks, files } = await state(stack);
-  assert.ok(disks.some(({ slot }) => slot === volume));
-  assert.ok(files.some(({ name }) => name.endsWith(`/${volume}.img`)));
 });
 Deno.test("a legacy snapshot that uses its volume's image prevents the takeover of the volume, and the error names it", async () => {
   const clusterView = new FakeClusterView();
