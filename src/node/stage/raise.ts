@@ -2,6 +2,7 @@ import type { DeviceUser } from "../../volume/model/host/device_user.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MissingPath, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { seenDevice, type StagingState, withHere, withUniqueId } from "../../volume/model/staging/state.ts";
+import { usersOf } from "../../volume/rules/host/device_users.ts";
 import { findMultipath, othersBelow, readChain, type VolumeMap } from "../chain/chain.ts";
 import { growMap, removeOwnMap } from "../chain/map.ts";
 import { holdProven, prove } from "../connections/device.ts";
@@ -164,18 +165,20 @@ async function refuseWhileBound(
 }
 
 /**
- * Throws while the node has made a device of its own of this one, as LVM, md and multipath do where they find what a
- * workload wrote: node and workload would both write. A volume that is staged stays with its pods; health tells.
+ * Throws while the node has mounted a partition of this device, or made a device of its own of it, as LVM, md and
+ * multipath do where they find what a workload wrote: node and workload would both write. A volume that is staged stays
+ * with its pods; health tells.
  */
 async function refuseWhileTaken(
   { deps, volumeId, context }: Pick<Staging, "deps" | "volumeId" | "context">,
   device: ProvenDevice,
 ): Promise<void> {
-  const { devices } = deps;
-  const layers = await devices.layers([device, ...await devices.partitions(device)]);
+  const users = await usersOf(deps, device, "shown", context);
+  // Mounts and binds of the device itself are the stage's own, or refused for what they are.
+  const taken = users.filter(({ by, device: at }) => at !== device.path || by === "layer" || by === "swap");
   // The kernel lets several maps share the namespace, this driver's among them.
   const below = await othersBelow(deps, await readChain(deps, device.nqn, context));
-  refuseUsers("stage", volumeId, [...layers, ...below]);
+  refuseUsers("stage", volumeId, [...taken, ...below]);
 }
 
 /** Records the current device. */

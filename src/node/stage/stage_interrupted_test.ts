@@ -359,6 +359,20 @@ Deno.test("stage() makes an unrecorded connection again after a crash at any ste
   }
 });
 
+Deno.test("stage() refuses a raw volume of which the node has mounted a partition, until the volume is staged", async () => {
+  const node = new FakeNode();
+  node.partitions = [{ path: "/dev/loop3p1", deviceNumber: "259:9" }];
+  node.addMount("259:9", "/mnt/found-by-fstab");
+  const mounted = /\/dev\/loop3p1 is mounted at \/mnt\/found-by-fstab/;
+  for (let tries = 0; tries < 2; tries++) {
+    await assert.rejects(node.stage({ capability: block }), refusal("unavailable", mounted));
+  }
+  node.table = [];
+  await node.stage({ capability: block });
+  node.addMount("259:9", "/mnt/by-its-pod");
+  await node.stage({ capability: block });
+});
+
 Deno.test("stage() refuses a volume whose namespace the node has taken below its map", async () => {
   const node = new FakeNode();
   Object.assign(node, { layers: ["/dev/dm-9 (vg-root, LVM)"], layersOn: node.device.path });
