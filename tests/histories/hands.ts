@@ -16,6 +16,8 @@ interface Note {
 
 /** The slot of a disk that a person makes of a volume's image. */
 const secondSlot = "by-hand";
+/** The file that a person gives to a volume's disk. */
+const othersImage = `${testBase}/${secondSlot}.img`;
 /** What is done also to a disk that is exported: to its record, its row, its pool, or its slot. */
 const everywhere: readonly HandStep["what"][] = [
   "filled",
@@ -93,7 +95,13 @@ export class Hands {
     if (away.includes(what) && !this.#mayGoAway(disk, what)) return;
     if (this.#undo.has(`image-aside ${id}`)) return;
     const undo = this.#changed(disk, what, leftMib);
-    const once = () => this.#undo.delete(key) && undo();
+    const used = usedByHand(what, disk);
+    const once = () => {
+      if (!this.#undo.delete(key)) return;
+      const isLost = used !== undefined && !this.#store.allFiles.has(used);
+      if (isLost) this.#store.violations.push(`${used} went, and a person's disk used it`);
+      undo();
+    };
     this.#undo.set(key, once);
     this.#undoAgain.push(undo);
     return once;
@@ -151,7 +159,7 @@ export class Hands {
         return putBack(cut, { comment });
       }
       case "other-file": {
-        const other = { imagePath: `${testBase}/${secondSlot}.img` };
+        const other = { imagePath: othersImage };
         store.putFile(other.imagePath, sizeBytes);
         store.edit(id, other);
         return () => {
@@ -353,4 +361,12 @@ export class Hands {
       violations.push(`${id} was published on ${imagePath}`);
     }
   }
+}
+
+/** The file that a person uses by a change until that is taken back; undefined for none. */
+function usedByHand(what: HandStep["what"], { imagePath }: StoredVolume): string | undefined {
+  if (what === "other-file") return othersImage;
+  // The first file goes when its own change is taken back.
+  const isSecond = what === "second-disk" || what === "copied";
+  return isSecond && imagePath !== othersImage ? imagePath : undefined;
 }

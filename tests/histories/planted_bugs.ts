@@ -391,6 +391,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     to: "  if (stored.id.length > 0) return true;\n",
   },
   {
+    title: "a deletion takes the file that a person gave the disk",
+    file: "src/controller/volumes/delete.ts",
+    from: `  assertOwnImage(call, volume, "delete");\n`,
+    to: "",
+  },
+  {
     title: "a deletion looks for the disk in no other slot",
     file: "src/controller/volumes/delete.ts",
     from: `  await assertInNoOtherSlot(call, view, "delete");\n`,
