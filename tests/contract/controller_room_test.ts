@@ -109,25 +109,6 @@ Deno.test("making a snapshot, again, deleting it, restoring and cloning read as 
   }
 });
 
-Deno.test("within ample room, too, a snapshot or a clone is made only while no volume has the label of the pool", async () => {
-  await using stack = await startStack({ simulator: { pools } });
-  const volumeId = await create(stack, "pvc-source");
-  const { snapshotId } = await snapshot(stack, "snap-1", volumeId);
-  const other = await create(stack, "pvc-other");
-  const label = (fsLabel: string) =>
-    control(stack.simulator, `PATCH /disks/${other}`, { "fs-label": fsLabel });
-  await label("storage-pool-fs");
-  const before = stack.simulator.model.subvolumes.list();
-  await rejectsWith(status.UNAVAILABLE, snapshot(stack, "snap-2", volumeId), /a volume has this fs-label/);
-  await rejectsWith(status.UNAVAILABLE, cloneOf(stack, "pvc-2", { volumeId }));
-  await rejectsWith(status.UNAVAILABLE, cloneOf(stack, "pvc-3", { snapshotId }));
-  assert.deepEqual(stack.simulator.model.subvolumes.list(), before);
-  await label("");
-  await snapshot(stack, "snap-2", volumeId);
-  await cloneOf(stack, "pvc-2", { volumeId });
-  await cloneOf(stack, "pvc-3", { snapshotId });
-});
-
 Deno.test("even with plenty of room, nothing is made from a source that is gone, or where the object of another lies", async () => {
   await using stack = await startStack({ simulator: { pools } });
   const { controller } = stack.clients;
@@ -154,18 +135,6 @@ Deno.test("even with plenty of room, nothing is made from a source that is gone,
   await rejectsWith(status.NOT_FOUND, cloneOf(stack, "pvc-2", { snapshotId }), /there is none/);
 });
 
-Deno.test("within 60 s bytes that a person adds can be promised again, but never bytes that the controller knew", async () => {
-  await using stack = await startStack({ simulator: { pools } });
-  await create(stack, "pvc-1", sized(40n));
-  await byHand(stack, `${bigDisk}${55n * gibibyte}`);
-  // docs/reference/limits.md describes this limit. The controller knew of 40 GiB, and a tenth of the pool is left by
-  // its own sum.
-  await create(stack, "pvc-2", sized(20n));
-  // The controller now knows all of it: 40, 55 and 20 GiB of 100.
-  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized(25n)), /, 0 B left/);
-  await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-4"), /, 0 B left/);
-});
-
 Deno.test("a controller of a cluster without an election reads everything before and after, whatever it has just read", async () => {
   await using cluster = await startClusterStack({ simulator: { pools, seedDisks: 0 } });
   const { stack } = cluster;
@@ -174,32 +143,6 @@ Deno.test("a controller of a cluster without an election reads everything before
   await create(other, "pvc-2", sized(95n));
   await rejectsWith(status.RESOURCE_EXHAUSTED, create(stack, "pvc-3", sized(5n)), /, 4 GiB left/);
   await create(stack, "pvc-3", sized(4n));
-});
-
-Deno.test("within ample room, too, a volume is made only where nothing of it is there and its pool is mounted", async () => {
-  await using stack = await startStack({ simulator: { pools } });
-  const { controller } = stack.clients;
-  const volumeId = await create(stack, "pvc-1");
-  const path = stack.simulator.model.disks.findBySlot(volumeId)?.filePath;
-  await controller.call("DeleteVolume", { volumeId });
-  const taken = `/disk add type=file slot="taken" file-path="${path}" file-size=1073741824`;
-  const folder = path!.slice(0, path!.lastIndexOf("/"));
-  await byHand(
-    stack,
-    `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="${folder.slice("/storage-pool/".length)}"`,
-  );
-  await byHand(stack, taken);
-  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /taken/);
-  await byHand(stack, `/disk remove "taken"`);
-  await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-1"), /its image exists without a disk/);
-  await controller.call("DeleteVolume", { volumeId });
-  assert.equal(await create(stack, "pvc-1"), volumeId);
-  await control(stack.simulator, "PATCH /disks/storage-pool", { mounted: false });
-  await rejectsWith(status.UNAVAILABLE, create(stack, "pvc-2"), /not mounted/);
-  assert.deepEqual(
-    stack.simulator.model.disks.list().filter(({ slot }) => slot.startsWith("pvc-")).length,
-    1,
-  );
 });
 
 /** A controller that leads, on a pool of 100 GiB, and knows that 1 GiB is promised. */
