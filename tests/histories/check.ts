@@ -103,7 +103,7 @@ class Checker {
     else if (event.kind === "attachment") this.#exports.attachment(event.of, event.node, event.nqn);
     else if (event.kind === "rested") {
       this.#violated(...this.#exports.rested(this.#images.values(), event.wanted, this.#ownerOf));
-      if (event.wanted !== undefined) this.#violated(...this.#stayingOff());
+      if (event.wanted !== undefined && event.cuts !== true) this.#violated(...this.#stayingOff());
     } else if (event.kind === "crashed") this.#crash(event.node);
     else if (event.kind === "pods") this.#sharing.pods(event.of, event.nodes, event.pairs);
     else if (event.kind === "given-up") this.#givenUp(event.node, event.of, event.what);

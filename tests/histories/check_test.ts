@@ -194,6 +194,13 @@ const good: Record<string, readonly HistoryEvent[]> = {
     ...turnedOn,
     { kind: "rested", wanted: [`${volume} n2`] },
   ],
+  "an export that stays off where the router cuts its record": [
+    ...written,
+    { kind: "attachment", of: volume, node: "n1", nqn: first },
+    { kind: "edited", of: volume },
+    image("w1"),
+    { kind: "rested", wanted: [`${volume} n1`], cuts: true },
+  ],
   "leaders that may change nothing, and change nothing": [
     ...published,
     { kind: "resting" },

@@ -122,7 +122,12 @@ export type HistoryEvent =
    * Nothing was asked for long enough: the exports are as the cluster wants them. There are attachments of these, as
    * `volume node`; undefined where leaders change only what is older than the cluster.
    */
-  | { readonly kind: "rested"; readonly wanted: readonly string[] | undefined }
+  | {
+    readonly kind: "rested";
+    readonly wanted: readonly string[] | undefined;
+    /** Whether the router cuts comments: the record of an export that is turned on again may not fit. @default {false} */
+    readonly cuts?: boolean;
+  }
   /** A kubelet will never ask its node to undo this: it met a final error, and was not answered OK before. */
   | {
     readonly kind: "given-up";

@@ -34,9 +34,12 @@ export class NodeCalls {
   readonly #mountFlags = new Map<string, readonly string[]>();
   /** The volumes that a call is under way for, as `volume node`. */
   readonly #busy = new Set<string>();
+  readonly #reports: () => void;
 
-  constructor(nodes: readonly HistoryNode[]) {
+  /** @param reports is called when a kubelet has reported that it uses a volume, before it mounts that */
+  constructor(nodes: readonly HistoryNode[], reports: () => void) {
     this.#nodes = nodes;
+    this.#reports = reports;
     this.#kubelets = new Map(nodes.map(({ name }) => [name, new Kubelet()]));
   }
 
@@ -65,6 +68,7 @@ export class NodeCalls {
     let now = verbs[0]!;
     let isOver = false;
     this.#busy.add(key);
+    this.#reports();
     return {
       verb: step.step,
       of: id,

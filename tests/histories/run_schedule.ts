@@ -99,7 +99,7 @@ class Cluster {
     const store = this.#store;
     const [names, capability] = setting.shared ? [sharingNodeNames, sharedBlock] : [nodeNames, ext4];
     this.#nodes = names.map((name) => new HistoryNode(name, this.#clock, this.#images, capability));
-    this.#nodeCalls = new NodeCalls(this.#nodes);
+    this.#nodeCalls = new NodeCalls(this.#nodes, () => this.#shared?.report());
     this.#controllerCalls = new ControllerCalls((id) => this.#observer.hasImage(id), setting);
     store.lingerMs = setting.graceMs;
     store.maxComment = setting.maxComment;
@@ -225,7 +225,7 @@ class Cluster {
     this.history.push({ kind: "resting" });
     await this.#advance(restMs);
     const wanted = this.#setting.reconciles ? this.#objects!.wanted() : undefined;
-    this.history.push({ kind: "rested", wanted });
+    this.history.push({ kind: "rested", wanted, cuts: this.#setting.maxComment < Infinity });
   }
 
   async #other(step: OtherStep): Promise<void> {
