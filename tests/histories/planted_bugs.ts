@@ -115,6 +115,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: "src/controller/volumes/delete.ts",
     from: "  assertAbsenceProven(view, folders, settleMs);\n",
     to: "",
+    also: {
+      file: "src/controller/other_slots.ts",
+      from: "  assertSettled(inventory, settleMs);\n",
+      to: "",
+    },
   },
   {
     title: "what an earlier command may still do is forgotten",
