@@ -18,8 +18,8 @@ export async function assertOneObject(
   if (names.length < 2) return;
   throw new VolumeError(
     "precondition",
-    `Cannot delete the volume because several PersistentVolumes name it: volume=${volumeId} persistentvolumes=${
-      names.join(", ")
-    }; set the reclaim policy of all but one to Retain, and delete those objects: that keeps the data for the one that is left`,
+    `Cannot delete the volume because several PersistentVolumes name it: volume=${volumeId} ` +
+      `persistentvolumes=${names.join(", ")}; set the reclaim policy of all but one to Retain, ` +
+      "and delete those objects: that keeps the data for the one that is left",
   );
 }

@@ -192,9 +192,8 @@ export class DeviceMapper implements DeviceMaps {
     if (isTable(stdout, sizeBytes, deviceNumber) && map!.on === deviceNumber) return map!;
     throw new VolumeError(
       "unavailable",
-      `Cannot use the map because it is not as it was made: map=${identity.name} wanted=${
-        formatTable(sizeBytes, deviceNumber)
-      } found=${stdout.trim()} ` +
+      "Cannot use the map because it is not as it was made: " +
+        `map=${identity.name} wanted=${formatTable(sizeBytes, deviceNumber)} found=${stdout.trim()} ` +
         `below=${map!.below.join()} suspended=${map!.suspended}`,
     );
   }

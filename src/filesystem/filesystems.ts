@@ -111,19 +111,17 @@ export class SystemFilesystems implements Filesystems {
     if (result.code === 8 && / is (?:in use|mounted)\.$/m.test(result.stdout + result.stderr)) {
       throw new VolumeError(
         "in-use",
-        `Cannot check the file system because its device is in use: device=${device.path}: ${
-          complaint(result)
-        }`,
+        `Cannot check the file system because its device is in use: device=${device.path}: ` +
+          `${complaint(result)}`,
       );
     }
     // Bit 4: errors were left. Without it the check did not end (in use, killed, no superblock, …), which may pass.
     const needsRepair = (result.code & 4) !== 0;
     throw new VolumeError(
       needsRepair ? "precondition" : "unavailable",
-      `Cannot use the file system because ${
-        needsRepair ? "it needs repair by hand" : "its check did not end"
-      }: ` +
-        `device=${device.path}: ${complaint(result)}; ${needsRepair ? "" : "if it stays so, "}` +
+      "Cannot use the file system because " +
+        `${needsRepair ? "it needs repair by hand" : "its check did not end"}: device=${device.path}: ` +
+        `${complaint(result)}; ${needsRepair ? "" : "if it stays so, "}` +
         repairAdvice,
     );
   }

@@ -121,10 +121,8 @@ export class SystemProcesses implements Processes {
     this.#located.delete(tool);
     throw new VolumeError(
       "precondition",
-      `Cannot run ${tool} because it is not installed, or was not when this process started: package=${
-        packageOf(tool)
-      } ` +
-        `paths=${candidates.join(",")}`,
+      `Cannot run ${tool} because it is not installed, or was not when this process started: ` +
+        `package=${packageOf(tool)} paths=${candidates.join(",")}`,
     );
   }
 

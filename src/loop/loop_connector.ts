@@ -254,9 +254,8 @@ export class LoopConnector implements Connector {
 function failed(verb: string, attachment: Attachment, result: ToolResult): VolumeError {
   return new VolumeError(
     "unavailable",
-    `Cannot ${verb} the loop device: device=${attachment.device} file=${attachment.backing}: ${
-      complaint(result)
-    }`,
+    `Cannot ${verb} the loop device: device=${attachment.device} file=${attachment.backing}: ` +
+      `${complaint(result)}`,
   );
 }
 

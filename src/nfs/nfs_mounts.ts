@@ -83,9 +83,8 @@ export class SystemNfsMounts implements NfsMounts {
     }
     throw new VolumeError(
       "unavailable",
-      `Cannot mount the share because no address of its server lets it: export=${share.export} ${
-        failures.join(" | ")
-      }`,
+      "Cannot mount the share because no address of its server lets it: " +
+        `export=${share.export} ${failures.join(" | ")}`,
     );
   }
 

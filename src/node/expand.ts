@@ -146,9 +146,8 @@ async function writableStaging(deps: NodeDeps, stagingState: StagingState): Prom
   }
   throw new VolumeError(
     "precondition",
-    `Cannot grow the file system because it is ${
-      stagingState.intent.readOnly ? "staged read-only" : "not mounted at its staging path"
-    }: ` +
+    "Cannot grow the file system because it is " +
+      `${stagingState.intent.readOnly ? "staged read-only" : "not mounted at its staging path"}: ` +
       `volume=${stagingState.volumeId}`,
   );
 }

@@ -140,9 +140,8 @@ export async function withinLimit<T>(
 ): Promise<T> {
   const late = new VolumeError(
     "unavailable",
-    `Cannot connect to the NVMe target because it did not answer in time: ms=${connectLimitMs} ${
-      describeAddress(where)
-    }`,
+    "Cannot connect to the NVMe target because it did not answer in time: " +
+      `ms=${connectLimitMs} ${describeAddress(where)}`,
   );
   using limited = limitCall(clock, context, connectLimitMs, late);
   return await work(limited.context);

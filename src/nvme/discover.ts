@@ -37,9 +37,8 @@ export async function discover(
     }
     throw new VolumeError(
       "unavailable",
-      `Cannot read the NVMe discovery log because it changes all the time: ${
-        describeAddress(where)
-      }; try again`,
+      "Cannot read the NVMe discovery log because it changes all the time: " +
+        `${describeAddress(where)}; try again`,
     );
   });
 }

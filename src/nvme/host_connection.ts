@@ -238,9 +238,8 @@ class TcpHostConnection implements HostConnection {
     if (step === 0) {
       throw new VolumeError(
         "unavailable",
-        `Cannot write NVMe blocks because the target takes no data with a command: ${
-          describeAddress(this.#where)
-        }`,
+        "Cannot write NVMe blocks because the target takes no data with a command: " +
+          `${describeAddress(this.#where)}`,
       );
     }
     const writeFrom = async (at: number) => {

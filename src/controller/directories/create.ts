@@ -116,9 +116,7 @@ function assertRoom({ requiredBytes }: SizeRange, freeBytes: bigint): void {
   if (requiredBytes <= freeBytes) return;
   throw new VolumeError(
     "exhausted",
-    `Cannot create the directory because the share has no room for it: needs ${
-      formatBytes(requiredBytes)
-    }, ` +
-      `${formatBytes(freeBytes)} free`,
+    "Cannot create the directory because the share has no room for it: " +
+      `needs ${formatBytes(requiredBytes)}, ${formatBytes(freeBytes)} free`,
   );
 }

@@ -69,10 +69,8 @@ function assertAsClaimed({ stored, record }: OwnedVolume, { kind, mode, holders 
   );
   if (other === undefined) return;
   throw refused(
-    `it was already adopted ${
-      other.readOnly ? "writable" : "read-only"
-    }: volume=${id} node=${other.nodeId} ` +
-      `claimed=${other.readOnly ? "read-only" : "writable"}; nothing was changed`,
+    `it was already adopted ${other.readOnly ? "writable" : "read-only"}: volume=${id} ` +
+      `node=${other.nodeId} claimed=${other.readOnly ? "read-only" : "writable"}; nothing was changed`,
   );
 }
 

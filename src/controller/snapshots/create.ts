@@ -324,9 +324,8 @@ async function assertStillRoom(call: ControllerCall, made: StoredSnapshot): Prom
   const left = after.files.some((file) => file.path === made.imagePath);
   throw new VolumeError(
     left ? "unavailable" : "exhausted",
-    `Cannot keep the snapshot because others took the room at the same time: snapshot=${made.id}, ${
-      formatBytes(over)
-    } too much` +
+    "Cannot keep the snapshot because others took the room at the same time: " +
+      `snapshot=${made.id}, ${formatBytes(over)} too much` +
       (left ? `; it could not be taken back: path=${made.imagePath}` : ""),
   );
 }

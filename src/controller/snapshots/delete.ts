@@ -59,9 +59,8 @@ async function removeOne(call: ControllerCall, id: string, location: ImageLocati
 function failLeft(id: string, path: string, refusal: string | undefined): never {
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the snapshot because it is still there: snapshot=${id} path=${path}${
-      answered(refusal)
-    }; ` +
-      "if volumes were made from it, delete them first: this router may keep it for them",
+    "Cannot delete the snapshot because it is still there: " +
+      `snapshot=${id} path=${path}${answered(refusal)}; if volumes were made from it, delete them first: ` +
+      "this router may keep it for them",
   );
 }

@@ -124,9 +124,8 @@ async function planFrom(
   if (finished !== undefined) return { ...base, location: target, copied: finished };
   throw new VolumeError(
     "unavailable",
-    `Cannot create the volume yet because its data is still being copied: volume=${plan.id}; try again${
-      copiesBefore(call, plan.id)
-    }`,
+    `Cannot create the volume yet because its data is still being copied: volume=${plan.id}; ` +
+      `try again${copiesBefore(call, plan.id)}`,
   );
 }
 
@@ -216,9 +215,8 @@ async function withoutNeverUsed(
   if (!after.files.some((file) => isMark(file) || file.path === location.path)) return after.files;
   throw new VolumeError(
     "unavailable",
-    `Cannot create the volume because the router still has an earlier attempt: path=${location.path}${
-      answered(refusal)
-    }`,
+    "Cannot create the volume because the router still has an earlier attempt: " +
+      `path=${location.path}${answered(refusal)}`,
   );
 }
 

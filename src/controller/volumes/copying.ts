@@ -114,9 +114,8 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
     }
     throw new VolumeError(
       "unavailable",
-      `Cannot create the ${object} because its data was not copied to the end: ${object}=${key}${
-        answered(refusal)
-      }`,
+      `Cannot create the ${object} because its data was not copied to the end: ` +
+        `${object}=${key}${answered(refusal)}`,
     );
   } catch (error) {
     await discardCopy(call, path);
@@ -150,10 +149,9 @@ function assertWhole({ source, object, key }: CopyRequest, { files }: VolumeView
   }
   throw new VolumeError(
     "unavailable",
-    `Cannot create the ${object} because the router reported an incomplete copy as complete: ${object}=${key} ` +
-      `size=${copy?.sizeBytes ?? "none"} disk=${source.sizeBytes} image=${
-        image?.sizeBytes ?? "none"
-      }; try again`,
+    `Cannot create the ${object} because the router reported an incomplete copy as complete: ` +
+      `${object}=${key} size=${copy?.sizeBytes ?? "none"} disk=${source.sizeBytes} ` +
+      `image=${image?.sizeBytes ?? "none"}; try again`,
   );
 }
 

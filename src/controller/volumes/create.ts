@@ -319,9 +319,8 @@ async function assertKept(
   await takeBack(call, volume, after, `the pool has no room for it (${formatBytes(over)} too much)`);
   throw new VolumeError(
     "exhausted",
-    `Cannot keep the volume because others took the room at the same time: path=${imagePath}, ${
-      formatBytes(over)
-    } too much`,
+    "Cannot keep the volume because others took the room at the same time: " +
+      `path=${imagePath}, ${formatBytes(over)} too much`,
   );
 }
 

@@ -162,10 +162,9 @@ function assertDeleted(id: string, path: string, { after, refusal }: MutationOut
 function failLeft(id: string, path: string, refusal: string | undefined): never {
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the volume because the image is still there: volume=${id} path=${path}${
-      answered(refusal)
-    }; ` +
-      "if it has snapshots or clones, delete them first: this router may keep it for them",
+    "Cannot delete the volume because the image is still there: " +
+      `volume=${id} path=${path}${answered(refusal)}; if it has snapshots or clones, delete them first: ` +
+      "this router may keep it for them",
   );
 }
 

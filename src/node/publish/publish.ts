@@ -144,10 +144,8 @@ async function proveUnchanged(
   if (found === undefined || found.deviceNumber !== stagingState.here.device?.deviceNumber) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume because its device is ${
-        found === undefined ? "gone" : "another one"
-      } since it was ` +
-        `staged: volume=${stagingState.volumeId}; it has to be unstaged and staged again`,
+      `Cannot publish the volume because its device is ${found === undefined ? "gone" : "another one"} ` +
+        `since it was staged: volume=${stagingState.volumeId}; it has to be unstaged and staged again`,
     );
   }
   return await proveStaged(deps, found, stagingState, context);

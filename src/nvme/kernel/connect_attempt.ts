@@ -158,11 +158,10 @@ export class ConnectAttempt {
       const text = Object.entries(facts).map(([key, value]) => `${key}=${value}`).join(" ");
       throw new VolumeError(
         "precondition",
-        "Cannot connect because the subsystem is connected to another address or as another host, and in use: " +
-          `${text} wanted=${
-            this.#target.addresses.join(",")
-          }:${this.#target.port} hostnqn=${this.#adapters.host.hostNqn} ` +
-          `device=${device.path} ${use}; end what uses it, and it is replaced`,
+        "Cannot connect because the subsystem is connected to another address or as another host, " +
+          `and in use: ${text} wanted=${this.#target.addresses.join(",")}:${this.#target.port} ` +
+          `hostnqn=${this.#adapters.host.hostNqn} device=${device.path} ${use}; ` +
+          "end what uses it, and it is replaced",
       );
     }
     if (this.#rounds++ > 0) await this.#pause();

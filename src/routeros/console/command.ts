@@ -139,9 +139,8 @@ export function quote(value: string): string {
   if (!isSendable(value)) {
     throw new VolumeError(
       "invalid",
-      `Cannot send a value to the router because it holds control or non-ASCII characters: value=${
-        JSON.stringify(value.slice(0, 64))
-      }`,
+      "Cannot send a value to the router because it holds control or non-ASCII characters: " +
+        `value=${JSON.stringify(value.slice(0, 64))}`,
     );
   }
   return `"${value.replace(/[\\"$]/g, (character) => `\\${character}`)}"`;

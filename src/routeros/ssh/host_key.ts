@@ -107,10 +107,9 @@ export function fingerprint(blob: Uint8Array): string {
 /** The message for a host key that is not pinned, with both fingerprints. */
 export function describeMismatch(pins: readonly HostKey[], presented: Uint8Array): string {
   const expected = pins.map((pin) => `${fingerprint(pin.blob)} (${pin.type})`).join(" or ");
-  return `its host key is not the pinned one: presented=${fingerprint(presented)} (${
-    keyTypeOf(presented)
-  }) ` +
-    `pinned=${expected}; if you changed the key, pin the new one; otherwise a machine in between may intercept the connection`;
+  return "its host key is not the pinned one: " +
+    `presented=${fingerprint(presented)} (${keyTypeOf(presented)}) pinned=${expected}; ` +
+    "if you changed the key, pin the new one; otherwise a machine in between may intercept the connection";
 }
 
 /** Whether the names of a known_hosts line are the router's, by the rules of sshd(8). */

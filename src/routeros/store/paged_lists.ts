@@ -154,8 +154,7 @@ function divided(what: string, part: Part): readonly Part[] {
   if (part.smaller !== undefined) return part.smaller();
   throw new VolumeError(
     "unavailable",
-    `Cannot list the router's ${what} because even a small part of the answer is cut off: pattern=${part.pattern}${
-      part.ending === undefined ? "" : ` ending=${part.ending}`
-    }`,
+    `Cannot list the router's ${what} because even a small part of the answer is cut off: ` +
+      `pattern=${part.pattern}${part.ending === undefined ? "" : ` ending=${part.ending}`}`,
   );
 }

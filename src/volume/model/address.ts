@@ -35,8 +35,7 @@ export function parseNvmeAddresses(key: string, text: string): readonly string[]
   const several = `or up to ${maxNvmeAddresses} different ones separated by commas`;
   throw new VolumeError(
     "invalid",
-    `Cannot use the parameter: ${key}=${
-      JSON.stringify(text.slice(0, 128))
-    }; use an IP address or a host name without a port, ${several}`,
+    `Cannot use the parameter: ${key}=${JSON.stringify(text.slice(0, 128))}; ` +
+      `use an IP address or a host name without a port, ${several}`,
   );
 }

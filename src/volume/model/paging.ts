@@ -61,9 +61,7 @@ function parseToken(token: string, isId: (id: string) => boolean): string | unde
   if (isId(id)) return id;
   throw new VolumeError(
     "bad-token",
-    `Cannot continue the list because the token does not come from this driver: token=${
-      JSON.stringify(token.slice(0, 64))
-    }; ` +
-      "start again without a token",
+    "Cannot continue the list because the token does not come from this driver: " +
+      `token=${JSON.stringify(token.slice(0, 64))}; start again without a token`,
   );
 }

@@ -151,10 +151,8 @@ export function parseParameters(
     if (check === undefined) {
       throw new VolumeError(
         "invalid",
-        `Cannot use the StorageClass parameter because it is unknown: key=${
-          JSON.stringify(key.slice(0, 64))
-        }; ` +
-          `known are ${parameterNames.join(", ")}`,
+        "Cannot use the StorageClass parameter because it is unknown: " +
+          `key=${JSON.stringify(key.slice(0, 64))}; known are ${parameterNames.join(", ")}`,
       );
     }
     const allowed = check(value, defaults);

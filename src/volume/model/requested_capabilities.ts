@@ -73,10 +73,8 @@ function parseFilesystem(fsType: string): FilesystemType {
   if (fsType === "ext4" || fsType === "xfs") return fsType;
   throw new VolumeError(
     "invalid",
-    `Cannot use the volume capability because its file system is not supported: fsType=${
-      JSON.stringify(fsType.slice(0, 32))
-    }; ` +
-      "supported are ext4 and xfs",
+    "Cannot use the volume capability because its file system is not supported: " +
+      `fsType=${JSON.stringify(fsType.slice(0, 32))}; supported are ext4 and xfs`,
   );
 }
 

@@ -63,9 +63,8 @@ export function chooseCloneSize(range: SizeRange, sourceBytes: bigint): bigint {
   if (range.limitBytes === 0n || size <= range.limitBytes) return size;
   throw new VolumeError(
     "out-of-range",
-    `Cannot choose a size because the source is larger than the capacity range: ${
-      describe(range)
-    } source=${sourceBytes}`,
+    "Cannot choose a size because the source is larger than the capacity range: " +
+      `${describe(range)} source=${sourceBytes}`,
   );
 }
 

@@ -129,9 +129,8 @@ export function getPool(inventory: Pick<Inventory, "pools" | "unreadablePools">,
   assertPoolReadable(inventory, basePath);
   throw new VolumeError(
     "unavailable",
-    `Cannot use the pool because it is not mounted on the router: pool=${
-      poolOf(basePath)
-    } basePath=${basePath}`,
+    "Cannot use the pool because it is not mounted on the router: " +
+      `pool=${poolOf(basePath)} basePath=${basePath}`,
   );
 }
 
@@ -157,12 +156,8 @@ export function assertRoom(
   if (neededBytes <= available) return;
   throw new VolumeError(
     "exhausted",
-    `Cannot find room on the pool: needs ${formatBytes(neededBytes)}, ${
-      formatBytes(available)
-    } left on pool ` +
-      `${pool.mountPoint} (free ${formatBytes(pool.freeBytes)} of ${
-        formatBytes(pool.sizeBytes)
-      }, overcommit ${overcommit}); ` +
-      "delete a volume or a snapshot, or raise --overcommit",
+    `Cannot find room on the pool: needs ${formatBytes(neededBytes)}, ${formatBytes(available)} left on ` +
+      `pool ${pool.mountPoint} (free ${formatBytes(pool.freeBytes)} of ${formatBytes(pool.sizeBytes)}, ` +
+      `overcommit ${overcommit}); delete a volume or a snapshot, or raise --overcommit`,
   );
 }

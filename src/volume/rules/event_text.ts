@@ -16,10 +16,8 @@ export function eventText(event: ReportedEvent): EventText {
     case "leaver-unfenced":
       return warning(
         "LeaverNotFenced",
-        `Node ${event.nodeId} has left the volume, which is still exported for ${
-          list(event.remaining)
-        }. The router ` +
-          `cannot shut ${event.nodeId} out: make sure that nothing there writes any more`,
+        `Node ${event.nodeId} has left the volume, which is still exported for ${list(event.remaining)}. ` +
+          `The router cannot shut ${event.nodeId} out: make sure that nothing there writes any more`,
       );
     case "fenced":
       return {
@@ -50,9 +48,8 @@ export function eventText(event: ReportedEvent): EventText {
       return {
         type: "Normal",
         reason: "ExportRestored",
-        message: `The volume's export for ${
-          list(event.nodeIds)
-        } was off or under another name; it is restored`,
+        message: `The volume's export for ${list(event.nodeIds)} was off or under another name; ` +
+          "it is restored",
       };
     case "export-unwanted":
       return warning("ExportUnwanted", unwantedText(event));

@@ -146,9 +146,8 @@ function obstacleToFormat(question: FormatQuestion): Obstacle | undefined {
 function consentAdvice({ volumeId, epoch, claim }: FormatQuestion, [refusal]: Obstacle): string {
   const counter = parseEpoch(epoch)?.counter;
   if (refusal !== "not-blank-on-record" || claim === undefined || counter === undefined) return "";
-  return `; or, as the owner of the claim, delete its pods and run: ${
-    consentCommand(volumeId, counter, claim)
-  }`;
+  return "; or, as the owner of the claim, delete its pods and run: " +
+    `${consentCommand(volumeId, counter, claim)}`;
 }
 
 function formatAdvice(question: FormatQuestion): string {

@@ -88,9 +88,8 @@ export function importableImage(id: string, path: string, scene: ImportScene): S
     // The driver concludes that a volume is gone only from those pools.
     throw doubt(
       id,
-      `its file is on a pool without a folder of this driver: path=${path} folders=${
-        scene.basePaths.join(", ")
-      }`,
+      "its file is on a pool without a folder of this driver: " +
+        `path=${path} folders=${scene.basePaths.join(", ")}`,
       "add a folder of that pool by --base-path",
     );
   }
@@ -156,9 +155,8 @@ function assertNoOthersRecord(id: string, comment: string): void {
   if (!isPart && !/[{}]/.test(comment)) return;
   throw doubt(
     id,
-    `its comment looks like ${isPart ? "a part of a record" : "a program's record"}: ${
-      JSON.stringify(comment.slice(0, 80))
-    }`,
+    `its comment looks like ${isPart ? "a part of a record" : "a program's record"}: ` +
+      `${JSON.stringify(comment.slice(0, 80))}`,
     "find the owner of the disk, and remove that text from the comment if there is none",
   );
 }

@@ -47,11 +47,9 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
   if (newerFields === undefined) return volume;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume because a newer version of this driver wrote its record: volume=${stored.id} ` +
-      `fields=${
-        newerFields.map((field) => field.charAt(0)).join(", ")
-      }; until that version runs again the volume can ` +
-      "only be read and unpublished",
+    `Cannot ${verb} the volume because a newer version of this driver wrote its record: ` +
+      `volume=${stored.id} fields=${newerFields.map((field) => field.charAt(0)).join(", ")}; ` +
+      "until that version runs again the volume can only be read and unpublished",
   );
 }
 

@@ -148,9 +148,8 @@ function assertCompatible(volume: OwnedVolume, plan: VolumePlan, request: Create
   if (differences.length === 0) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot create the volume because an existing one differs: volume=${stored.id}: ${
-      differences.join("; ")
-    }`,
+    `Cannot create the volume because an existing one differs: volume=${stored.id}: ` +
+      `${differences.join("; ")}`,
   );
 }
 

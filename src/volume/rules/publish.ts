@@ -275,10 +275,8 @@ function assertEncryption({ stored, record }: OwnedVolume, { encrypted = false }
   if (encrypted === isEncrypted(record)) return;
   throw new VolumeError(
     "invalid",
-    `Cannot publish the volume because it was ${
-      encrypted ? "not " : ""
-    }made for encryption: volume=${stored.id} ` +
-      `encrypted=${encrypted} in its PersistentVolume`,
+    `Cannot publish the volume because it was ${encrypted ? "not " : ""}made for encryption: ` +
+      `volume=${stored.id} encrypted=${encrypted} in its PersistentVolume`,
   );
 }
 

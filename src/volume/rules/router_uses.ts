@@ -30,9 +30,8 @@ export function assertNotUsedByRouter({ id, routerUses = [] }: StoredVolume, ver
   if (routerUses.length === 0) return;
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the volume because the router itself uses its disk: ${
-      routerUses.join(", ")
-    }: volume=${id}; ${adviceOnUses(id, routerUses)}`,
+    `Cannot ${verb} the volume because the router itself uses its disk: ${routerUses.join(", ")}: ` +
+      `volume=${id}; ${adviceOnUses(id, routerUses)}`,
   );
 }
 

@@ -23,9 +23,8 @@ export function parseDirectoryCapability({ access, fsType, mode }: RequestedCapa
   if (fsType !== "" && fsType !== "nfs" && fsType !== "nfs4") {
     throw new VolumeError(
       "invalid",
-      `Cannot use the volume capability because a shared directory has no file system of its own: fsType=${
-        JSON.stringify(fsType.slice(0, 32))
-      }; leave it out`,
+      "Cannot use the volume capability because a shared directory has no file system of its own: " +
+        `fsType=${JSON.stringify(fsType.slice(0, 32))}; leave it out`,
     );
   }
   return parseAccessMode(mode);

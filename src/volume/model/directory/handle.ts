@@ -80,19 +80,16 @@ export function formatDirectoryHandle(
   if (byteLength(path) > maxDirectoryPathBytes) {
     throw new VolumeError(
       "invalid",
-      `Cannot use the path because it is too long: path=${path} bytes=${
-        byteLength(path)
-      } most=${maxDirectoryPathBytes}; ` +
-        "use a shorter --base-path or a shorter path of the StorageClass",
+      `Cannot use the path because it is too long: path=${path} bytes=${byteLength(path)} ` +
+        `most=${maxDirectoryPathBytes}; use a shorter --base-path or a shorter path of the StorageClass`,
     );
   }
   const handle = `${serverHash(addresses, filesystemUuid)}@${path}@${name}`;
   if (parseDirectoryHandle(handle) !== undefined) return handle;
   throw new VolumeError(
     "invalid",
-    `Cannot use the name of the directory: path=${JSON.stringify(path)} name=${
-      JSON.stringify(name.slice(0, 128))
-    }`,
+    "Cannot use the name of the directory: " +
+      `path=${JSON.stringify(path)} name=${JSON.stringify(name.slice(0, 128))}`,
   );
 }
 

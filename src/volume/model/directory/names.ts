@@ -85,9 +85,7 @@ export function assertUnmarked(key: string, path: string): void {
   if (name === undefined) return;
   throw new VolumeError(
     "invalid",
-    `Cannot use the parameter: ${key}=${
-      JSON.stringify(path)
-    }; use folders that do not end in a dot and eight digits of ` +
-      `0-9 and a-f, as volumes do: ${name}`,
+    `Cannot use the parameter: ${key}=${JSON.stringify(path)}; ` +
+      `use folders that do not end in a dot and eight digits of 0-9 and a-f, as volumes do: ${name}`,
   );
 }

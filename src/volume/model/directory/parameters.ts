@@ -87,9 +87,8 @@ function assertKnown(key: string): void {
   if (Object.hasOwn(directoryParameterHelp, key)) return;
   throw new VolumeError(
     "invalid",
-    `Cannot use the StorageClass parameter because it is unknown: key=${
-      JSON.stringify(key.slice(0, 64))
-    }; known are ${Object.keys(directoryParameterHelp).join(", ")}`,
+    `Cannot use the StorageClass parameter because it is unknown: key=${JSON.stringify(key.slice(0, 64))}; ` +
+      `known are ${Object.keys(directoryParameterHelp).join(", ")}`,
   );
 }
 
@@ -103,12 +102,9 @@ function folderOf(path: string | undefined, { basePaths }: DirectoryDefaults): s
   if (basePaths.some((base) => isInside(folder, base)) && /^[A-Za-z0-9/._-]+$/.test(folder)) return folder;
   throw new VolumeError(
     "invalid",
-    `Cannot use the parameter: path=${
-      JSON.stringify(path.slice(0, 128))
-    }; use a folder of A-Z, a-z, 0-9, ., _ and - ` +
-      `that is in the share at or below ${basePaths.join(" or ")} (--base-path), where / is the share /${
-        poolOf(first)
-      }`,
+    `Cannot use the parameter: path=${JSON.stringify(path.slice(0, 128))}; use a folder of A-Z, a-z, 0-9, ` +
+      `., _ and - that is in the share at or below ${basePaths.join(" or ")} (--base-path), ` +
+      `where / is the share /${poolOf(first)}`,
   );
 }
 
@@ -116,8 +112,7 @@ function parsePathType(value = "DirectoryOrCreate"): boolean {
   if (value === "DirectoryOrCreate" || value === "Directory") return value === "DirectoryOrCreate";
   throw new VolumeError(
     "invalid",
-    `Cannot use the parameter: pathType=${
-      JSON.stringify(value.slice(0, 64))
-    }; use Directory or DirectoryOrCreate`,
+    `Cannot use the parameter: pathType=${JSON.stringify(value.slice(0, 64))}; ` +
+      "use Directory or DirectoryOrCreate",
   );
 }

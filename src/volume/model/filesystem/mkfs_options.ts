@@ -86,9 +86,8 @@ function hasForm(value: string, form: Form): boolean {
 function refused(filesystem: FilesystemType, option: string, why: string): VolumeError {
   return new VolumeError(
     "invalid",
-    `Cannot use the mkfs option for ${filesystem} because ${why}: option=${
-      JSON.stringify(option.slice(0, 32))
-    }; ` +
+    `Cannot use the mkfs option for ${filesystem} because ${why}: ` +
+      `option=${JSON.stringify(option.slice(0, 32))}; ` +
       `expected "-x value" pairs with -x one of ${Object.keys(allowed[filesystem]).join(" ")}`,
   );
 }

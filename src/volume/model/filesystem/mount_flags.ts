@@ -33,9 +33,8 @@ export function parseMountFlags(flags: readonly string[]): MountFlags {
     if (!plainFlag.test(word) || word.length > 256) {
       throw new VolumeError(
         "invalid",
-        `Cannot use the mount flags because one has other characters than options have: flag=${
-          JSON.stringify(nameOf(word).slice(0, 64))
-        }; give each option as an item of its own`,
+        "Cannot use the mount flags because one has other characters than options have: " +
+          `flag=${JSON.stringify(nameOf(word).slice(0, 64))}; give each option as an item of its own`,
       );
     }
     const name = nameOf(word);

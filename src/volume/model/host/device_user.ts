@@ -73,9 +73,8 @@ export function describeUser(user: DeviceUser): { readonly words: string; readon
       };
     case "layer":
       return {
-        words: `this node itself uses ${device}, by ${
-          layerName(user)
-        }, which it made by what is written in the volume`,
+        words: `this node itself uses ${device}, by ${layerName(user)}, ` +
+          "which it made by what is written in the volume",
         fix: `on the node, ${layerFix(user)}, and keep the node out: see the guide on raw block volumes`,
       };
     case "loop":

@@ -63,10 +63,8 @@ export function assertVolumeId(id: string): void {
   if (isVolumeId(id)) return;
   throw new VolumeError(
     "invalid",
-    `Cannot use the volume id because it is not in this driver's form: volume=${
-      JSON.stringify(id.slice(0, 64))
-    }; ` +
-      "expected at most 32 characters of a-z, 0-9 and -",
+    "Cannot use the volume id because it is not in this driver's form: " +
+      `volume=${JSON.stringify(id.slice(0, 64))}; expected at most 32 characters of a-z, 0-9 and -`,
   );
 }
 

@@ -108,10 +108,9 @@ export function assertNoLegacySnapshot(
   const sharers = view.sharers.filter(({ imagePath }) => imagePath === path);
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the snapshot because the legacy driver made it, with a copy of a disk's properties and not of its data: ` +
-      `snapshot=${id} disk=${volume?.id ?? "none"} path=${path}; nothing can be restored from it; ${
-        howToRemove(sharers)
-      }`,
+    `Cannot ${verb} the snapshot because the legacy driver made it, ` +
+      `with a copy of a disk's properties and not of its data: snapshot=${id} ` +
+      `disk=${volume?.id ?? "none"} path=${path}; nothing can be restored from it; ${howToRemove(sharers)}`,
   );
 }
 

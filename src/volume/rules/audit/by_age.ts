@@ -63,10 +63,9 @@ function reasonOfOtherCluster(
   const how = owned === undefined
     ? "turn its export off on the router"
     : `run "${howToWithdraw(owned.stored.id)}"`;
-  return "another cluster with this cluster's id may use the router, because no PersistentVolume names volumes that are " +
-    `in use: volumes=${
-      shortList(unknown.map(({ stored }) => stored.id))
-    }; if nothing uses one any more, ${how}`;
+  return "another cluster with this cluster's id may use the router, " +
+    "because no PersistentVolume names volumes that are in use: " +
+    `volumes=${shortList(unknown.map(({ stored }) => stored.id))}; if nothing uses one any more, ${how}`;
 }
 
 function hasLostRecord({ state }: Ownership): boolean {
