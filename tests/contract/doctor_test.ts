@@ -268,6 +268,13 @@ const wrong: readonly (readonly [
   }],
   ["no rose-storage", {}, "package", "problem", /not installed/, { profile: "no-rose" }],
   ["a user who may only read", { "rds-user": "reader" }, "policy", "problem", /not write/],
+  [
+    "a profile of another RouterOS",
+    { "router-profile": formatProfile({ ...getProfile("ros-7.21"), answers: {} }) },
+    "profile",
+    "warning",
+    /^it is of RouterOS 7\.21.*, and the router runs 7\.24/,
+  ],
   ["few SSH sessions", {}, "ssh-sessions", "warning", /^3 at a time/, { behaviours: { maxSessions: 3 } }],
   ["a clock that is wrong", {}, "clock", "warning", /3(?:599|600) s ahead/, { clock: ahead(3_600_000) }],
   ["no --cluster-id", { "cluster-id": undefined }, "disks", "warning", /is not known/],
@@ -442,7 +449,7 @@ practiceTest(
   "doctor names what a probe found out that makes the router useless, or harmful",
   async (practice) => {
     const findings = async (answers: RouterProfile["answers"]) => {
-      const profile = formatProfile({ name: "r", version: "7.24", poolFilesystem: "btrfs", answers });
+      const profile = formatProfile({ ...practice.router.model.profile, answers });
       const examined = await practice.examine({ "router-profile": profile });
       return examined.findings.filter(({ check }) => check === "profile").map(({ state, found }) =>
         `${state}: ${found}`

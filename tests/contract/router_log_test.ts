@@ -1,6 +1,7 @@
 // What the driver logs about the router on its own.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
+import { formatProfile } from "../../src/router_profile/profile.ts";
 import { getProfile } from "../../src/simulator/profile.ts";
 import { rejectsWith } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
@@ -54,5 +55,21 @@ Deno.test("the log warns once of a RouterOS that is exploited through SSH, which
     for (let time = 0; time < 2; time++) await probe(stack);
     const warned = lines(stack).filter((line) => /holes in SSH/.test(JSON.stringify(line)));
     assert.equal(warned.length, isExploited ? 1 : 0, JSON.stringify(warned));
+  }
+});
+
+Deno.test("the log warns once of a profile that was probed with another RouterOS, and of no other", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    const path = `${folder}/profile.json`;
+    for (const name of ["ros-7.21", "ros-7.24"] as const) {
+      await Deno.writeTextFile(path, formatProfile({ ...getProfile(name), answers: {} }));
+      await using stack = await startStack({ flags: ["--router-profile", path] });
+      for (let time = 0; time < 2; time++) await probe(stack);
+      const warned = lines(stack).filter((line) => /profile is of another/.test(JSON.stringify(line)));
+      assert.equal(warned.length, name === "ros-7.21" ? 1 : 0, JSON.stringify(warned));
+    }
+  } finally {
+    await Deno.remove(folder, { recursive: true });
   }
 });

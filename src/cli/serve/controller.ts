@@ -206,6 +206,7 @@ async function openBackend(
       ...routerEvents,
       { inventory: (reading) => reads.seen(reading), booted: () => boots.noticed() },
       misplacedObserver(config, misplaced, adapters.log),
+      profileObserver(config, adapters.log),
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
@@ -282,6 +283,19 @@ function misplacedObserver(
         });
       }
       reported = owners;
+    },
+  };
+}
+
+/** Warns of a profile that is of another RouterOS: an upgrade may change what the router does. */
+function profileObserver({ profile }: ControllerConfig, log: Logger): RouterObserver {
+  return {
+    identified({ version }) {
+      if (profile === undefined || profile.version === version) return;
+      log.warn("the router's profile is of another RouterOS: probe the router again", {
+        profile: profile.version,
+        version,
+      });
     },
   };
 }

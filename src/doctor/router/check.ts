@@ -1,6 +1,7 @@
 import { limitCall, type LimitedCall } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { Exchange } from "../../routeros/console/exchange.ts";
+import type { RouterProfile } from "../../router_profile/profile.ts";
 import type { Session } from "../../routeros/ssh/session.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
@@ -141,6 +142,8 @@ export interface CheckSettings {
   readonly cluster: string | undefined;
   /** How much of a pool may be promised; 1 is exactly its size. */
   readonly overcommit: number;
+  /** What the driver is told of the router. */
+  readonly profile?: RouterProfile | undefined;
   readonly clock: Clock;
 }
 

@@ -169,6 +169,7 @@ export const routerFixes = {
     advice(
       "upgrade RouterOS and probe again, or use another router; report the profile, because no such router is known",
     ),
+  probeAgain: () => advice("run rds-csi doctor --probe again, and give the controller the new profile"),
   basePath: (path: string) => advice(`set --base-path ${path}`),
   moreBasePaths: (path: string) => advice(`add --base-path ${path} after the present ones`),
   poolAway: (pool: string, path: string) =>

@@ -1,6 +1,7 @@
 import { describeNeeds } from "../../router_profile/limits.ts";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
-import { type Finding, fine, problem } from "../../volume/model/finding.ts";
+import type { RouterProfile } from "../../router_profile/profile.ts";
+import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { routerFixes } from "./fixes.ts";
 
 const profileName = "profile";
@@ -28,4 +29,14 @@ export function judgeProfile(
   return findings.length > 0
     ? findings
     : [fine(profileName, "this driver can work with what the probe found")];
+}
+
+/** Judges whether a profile is of the RouterOS that runs: an upgrade may change what a router does. */
+export function judgeProfileVersion(
+  profile: Pick<RouterProfile, "version"> | undefined,
+  version: string,
+): readonly Finding[] {
+  if (profile === undefined || profile.version === version) return [];
+  const found = `it is of RouterOS ${profile.version}, and the router runs ${version}`;
+  return [warning(profileName, found, routerFixes.probeAgain())];
 }

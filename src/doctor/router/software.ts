@@ -8,19 +8,20 @@ import {
 } from "../../routeros/console/router_info.ts";
 import type { RouterCheck } from "./check.ts";
 import { routerFixes } from "./fixes.ts";
+import { judgeProfileVersion } from "./profile.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { parseRow, parseRows, type Row } from "../../routeros/console/json.ts";
 import { ros } from "../../routeros/console/command.ts";
 
 const versionName = "version";
 
-/** Checks whether RouterOS is new enough, and what it does not support. */
+/** Checks whether RouterOS is new enough, what it does not support, and whether it is the one that was probed. */
 export const versionCheck: RouterCheck = {
   name: versionName,
   essential: true,
-  async run(router, { user }) {
+  async run(router, { user, profile }) {
     const { info } = parseResource(await router.read(versionName, resourceQuery));
-    return [judgeVersion(info, user)];
+    return [judgeVersion(info, user), ...judgeProfileVersion(profile, info.version)];
   },
 };
 
