@@ -21,7 +21,7 @@ import { judgeSeries } from "./growth.ts";
 import { liveHeapBytes } from "./heap.ts";
 import { RetryingClients } from "./retries.ts";
 import { percentile } from "./rpc.ts";
-import { Lives } from "./soak_lives.ts";
+import { Lives } from "./lives.ts";
 import { type Running, withStack } from "./stack.ts";
 
 /** Lives that go on at the same time. */
@@ -191,7 +191,7 @@ async function judgeAll(router: Running, rounds: readonly Round[]): Promise<bool
   const heap = rounds.slice(Math.floor(rounds.length * 0.4)).map(({ heapBytes }) => heapBytes / 1e6);
   const highest = Math.max(...megabytes);
   const results = [
-    judgeSeries({ of: "live heap, MB", values: heap, factor: 1.1 }),
+    judgeSeries({ of: "live heap, MB", values: heap, factor: 1.05 }),
     {
       flat: highest <= limitMegabytes,
       text: `resident memory: at most ${highest.toFixed(1)} MB of ${limitMegabytes}`,

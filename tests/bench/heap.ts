@@ -17,7 +17,8 @@ async function ask(url: string, methods: readonly string[]): Promise<Record<stri
 }
 
 /**
- * What is left of the heap of a program that has an inspector at that address, once its garbage was collected, in bytes.
+ * What is left of the heap of a program that has an inspector at that address, and of the buffers beside it, once its garbage
+ * was collected, in bytes.
  *
  * @throws {Error} when the inspector does not answer
  */
@@ -25,7 +26,8 @@ export async function liveHeapBytes(address: string): Promise<number> {
   const [{ webSocketDebuggerUrl }] = await (await fetch(`http://${address}/json/list`)).json();
   // Twice, as V8 itself does where memory is short: what the first one finalizes only the second one collects.
   const collect = "HeapProfiler.collectGarbage";
-  const { usedSize } = await ask(webSocketDebuggerUrl, [collect, collect, "Runtime.getHeapUsage"]);
+  const heap = await ask(webSocketDebuggerUrl, [collect, collect, "Runtime.getHeapUsage"]);
+  const { usedSize, backingStorageSize } = heap;
   if (usedSize === undefined) throw new Error("The inspector does not tell the size of the heap");
-  return usedSize;
+  return usedSize + (backingStorageSize ?? 0);
 }

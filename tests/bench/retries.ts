@@ -1,6 +1,6 @@
+import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../../src/csi/generated/csi.ts";
 import { codeOf, type CsiClients, type ServiceClient } from "../../src/csi/server/client.ts";
 import type { Messages, Sent } from "../../src/csi/server/proto.ts";
-import type { Callers } from "./soak_lives.ts";
 
 /** Codes after which an orchestrator calls again, and succeeds in the end. */
 const repeated = new Set(["UNAVAILABLE", "ABORTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"]);
@@ -10,10 +10,10 @@ const retryLimitMs = 180_000;
 const pauseMs = 300;
 
 /** Makes each call again until it is answered, as the sidecars and the kubelet do, and takes its time. */
-export class RetryingClients implements Callers {
-  readonly identity: Callers["identity"];
-  readonly controller: Callers["controller"];
-  readonly node: Callers["node"];
+export class RetryingClients {
+  readonly identity: Pick<ServiceClient<IdentityRpcs>, "call">;
+  readonly controller: Pick<ServiceClient<ControllerRpcs>, "call">;
+  readonly node: Pick<ServiceClient<NodeRpcs>, "call">;
   /** What each call took that was answered at once, in milliseconds, since this was last emptied. */
   readonly tookMs: number[] = [];
   /** Calls that were made again. */

@@ -1,24 +1,16 @@
 import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
-import type { ServiceClient } from "../../src/csi/server/client.ts";
-import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../../src/csi/generated/csi.ts";
-
-/** What calls a driver, be it once or until it is answered. */
-export interface Callers {
-  readonly identity: Pick<ServiceClient<IdentityRpcs>, "call">;
-  readonly controller: Pick<ServiceClient<ControllerRpcs>, "call">;
-  readonly node: Pick<ServiceClient<NodeRpcs>, "call">;
-}
+import type { RetryingClients } from "./retries.ts";
 
 /** Who is called, and where a node may stage. */
-export interface LivesOptions {
-  readonly clients: Callers;
+interface LivesOptions {
+  readonly clients: RetryingClients;
   readonly nodeId: string;
-  /** Folder for staging and target paths; undefined leaves the node's half out. */
-  readonly nodeFolder: string | undefined;
+  /** Folder for staging and target paths. */
+  readonly nodeFolder: string;
 }
 
 /** Of so many lives one is used and grown on the node too: that runs tools, and takes ten times as long. */
-const usedEvery = 40;
+const usedEvery = 8;
 /** And one is copied, for which the simulator reads all of it while nobody else is answered. */
 const copiedEvery = 400;
 
@@ -71,17 +63,15 @@ export class Lives {
     const isUsed = number % usedEvery === 0;
     const kind = isUsed ? number / usedEvery % capabilities.length : 0;
     await this.#count(identity.call("Probe", {}));
-    const volume = await this.#create(`soak-${number}`, capabilities[kind]!);
+    const volume = await this.#create(`endurance-${number}`, capabilities[kind]!);
     const { volumeId } = volume;
     const publish = { ...volume, nodeId };
     const { publishContext } = await this.#count(controller.call("ControllerPublishVolume", publish));
     await this.#count(controller.call("ListVolumes", {}));
     await this.#count(controller.call("ControllerPublishVolume", publish));
     await this.#count(controller.call("GetCapacity", {}));
-    if (isUsed && nodeFolder !== undefined) {
-      await this.#use(`${nodeFolder}/${number}`, { ...volume, publishContext });
-    }
-    if (number % copiedEvery === 0) await this.#copy(volume, `soak-${number}`);
+    if (isUsed) await this.#use(`${nodeFolder}/${number}`, { ...volume, publishContext });
+    if (number % copiedEvery === 0) await this.#copy(volume, `endurance-${number}`);
     await this.#count(controller.call("ControllerGetVolume", { volumeId }));
     await this.#refused(controller.call("DeleteVolume", { volumeId }));
     await this.#count(controller.call("ControllerUnpublishVolume", { volumeId, nodeId }));
