@@ -19,7 +19,6 @@ import { encryptedSuite as killEncrypted, layerSuite as killLayer, suite as kill
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import {
   e2eDirectorySuite,
-  e2eSuite,
   failoverSuite,
   immutableSuite,
   kernelTargetSuite,
@@ -68,11 +67,10 @@ export const suites: Readonly<Record<string, Suite>> = {
   node_machine_immutable: immutableSuite,
   node_machine_kernel_target: kernelTargetSuite,
   node_machine_kinds: kindsSuite,
-  node_machine_e2e: e2eSuite,
   node_machine_e2e_directory: e2eDirectorySuite,
 };
 
 /** Those that run where nobody names any: upstream's tests take too long for every change. */
 export const defaultSuites: readonly string[] = Object.keys(suites).filter((name) =>
-  !name.startsWith("node_machine_e2e") || isLong
+  name !== "node_machine_e2e_directory" || isLong
 );

@@ -4,16 +4,12 @@ import { driverName } from "../kit/driver.ts";
 /** The largest file of the suite volumeIO. */
 const maxFileBytes = 100 * 2 ** 20;
 
-/** How long upstream's tests wait, by its names for what they wait for, such as `{ PodStart: "10m" }`. */
-export type Timeouts = Readonly<Record<string, string>>;
-
 /**
  * The driver as upstream's external tests are told of it: what it can do, no more and no less.
  *
  * @param storageClass the class whose copies the tests take
- * @param timeouts that are not upstream's own
  */
-export function driverDefinition(storageClass: string, timeouts: Timeouts = {}): object {
+export function driverDefinition(storageClass: string): object {
   return {
     DriverInfo: {
       Name: driverName,
@@ -26,7 +22,6 @@ export function driverDefinition(storageClass: string, timeouts: Timeouts = {}):
     },
     StorageClass: { FromExistingClassName: storageClass },
     SnapshotClass: { FromExistingClassName: "rds" },
-    Timeouts: timeouts,
   };
 }
 
@@ -60,28 +55,6 @@ const capabilities: Readonly<Record<string, boolean>> = {
   seLinuxMount: false,
 };
 
-/**
- * The driver of shared directories as upstream's external tests are told of it.
- *
- * @param storageClass the class whose copies the tests take
- * @param timeouts that are not upstream's own
- */
-export function directoryDefinition(storageClass: string, timeouts: Timeouts = {}): object {
-  return {
-    DriverInfo: {
-      Name: directoryDriverName,
-      SupportedSizeRange: { Min: "1Gi" },
-      // It has no file system of its own to choose.
-      SupportedFsType: { "": {} },
-      SupportedMountOption: { noatime: {} },
-      Capabilities: { ...noCapabilities, ...directoryCapabilities },
-      MaxFileSize: maxFileBytes,
-    },
-    StorageClass: { FromExistingClassName: storageClass },
-    Timeouts: timeouts,
-  };
-}
-
 const noCapabilities: Readonly<Record<string, boolean>> = Object.fromEntries(
   Object.keys(capabilities).map((name) => [name, false]),
 );
@@ -93,4 +66,32 @@ const directoryCapabilities: Readonly<Record<string, boolean>> = {
   multiplePVsSameID: true,
   RWX: true,
   capReadOnlyMany: true,
+};
+
+/** The driver of shared directories as upstream's external tests are told of it. */
+export const directoryDefinition = {
+  DriverInfo: {
+    Name: directoryDriverName,
+    SupportedSizeRange: { Min: "1Gi" },
+    // It has no file system of its own to choose.
+    SupportedFsType: { "": {} },
+    SupportedMountOption: { noatime: {} },
+    Capabilities: { ...noCapabilities, ...directoryCapabilities },
+    MaxFileSize: maxFileBytes,
+  },
+  StorageClass: { FromExistingClassName: "rds-directory" },
+  // In emulation everything starts slowly.
+  Timeouts: {
+    PodStart: "15m",
+    PodStartShort: "6m",
+    PodStartSlow: "20m",
+    PodDelete: "15m",
+    ClaimProvision: "15m",
+    ClaimProvisionShort: "5m",
+    ClaimBound: "10m",
+    PVReclaim: "10m",
+    PVBound: "10m",
+    PVCreate: "10m",
+    PVDelete: "15m",
+  },
 };

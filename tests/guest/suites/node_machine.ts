@@ -7,9 +7,7 @@ import { kindsValues, MachineKinds } from "./node_machine/kinds.ts";
 import { assertNothingLeft } from "./node_machine/nothing_left.ts";
 import { onMachines } from "./node_machine/on_machines.ts";
 import { typeQuickStart } from "./node_machine/quick_start.ts";
-import { directoryValues } from "./node_machine/shared_folder.ts";
 import { testUpstream } from "./node_machine/upstream.ts";
-import { blockSubject, directorySubject } from "./node_machine/upstream_subjects.ts";
 
 /** Alone, because two machines at once keep each other from starting. */
 const needs = { needsGo: true, needsImage: true, alone: true } as const;
@@ -99,20 +97,11 @@ export const kindsSuite: Suite = {
     ),
 };
 
-/** Kubernetes' own tests of storage against a node with the driver's image. */
-export const e2eSuite: Suite = {
-  ...needs,
-  what: "upstream's end-to-end tests of storage, against a node as a user's machine is",
-  limitMinutes: 240,
-  run: (bench) => testUpstream(bench, { nodes: ["n1"] }, blockSubject),
-};
-
-/** The same for the driver of shared directories, with an NFS server in another guest. */
+/** Kubernetes' own tests of storage against shared directories, with an NFS server in another guest. */
 export const e2eDirectorySuite: Suite = {
   ...needs,
   needsBinary: true,
   what: "upstream's end-to-end tests of storage, of shared directories on such a node",
   limitMinutes: 150,
-  run: (bench) =>
-    testUpstream(bench, { nodes: ["n1"], routerInGuest: true, values: directoryValues }, directorySubject),
+  run: testUpstream,
 };
