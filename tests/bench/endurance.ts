@@ -11,7 +11,7 @@
 import { join } from "node:path";
 import { control } from "../support/control_port.ts";
 import { parseArgs } from "node:util";
-import { missingForNode } from "../../src/cli/demo/scratch.ts";
+import { missingForNode } from "../../src/cli/acceptance/scratch.ts";
 import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";

@@ -1,4 +1,4 @@
-import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
+import { canGrowExt4Online } from "../../src/cli/acceptance/scratch.ts";
 import type { RetryingClients } from "./retries.ts";
 
 /** Who is called, and where a node may stage. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
-import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
+import { ScratchFolder } from "../../src/cli/acceptance/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import { getProfile } from "../../src/simulator/profile.ts";

@@ -14,7 +14,7 @@ import { parseHostKeys } from "../../src/routeros/ssh/host_key.ts";
 import type { SshTransport } from "../../src/routeros/ssh/transport.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
-import { missingForNode } from "../../src/cli/demo/scratch.ts";
+import { missingForNode } from "../../src/cli/acceptance/scratch.ts";
 import { print } from "../../tools/print.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";

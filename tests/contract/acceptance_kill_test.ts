@@ -3,7 +3,7 @@
 // `acceptance` of tests/guest has.
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
+import { ScratchFolder } from "../../src/cli/acceptance/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { mountsUnder } from "../support/left_here.ts";
 import { isLong } from "../support/long.ts";

@@ -1,7 +1,7 @@
 // The acceptance run on a simulated router: what it shows, what it refuses, and what a broken promise looks like.
 import assert from "node:assert/strict";
 import { control } from "../support/control_port.ts";
-import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
+import { canGrowExt4Online } from "../../src/cli/acceptance/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { AcceptanceReport } from "../../src/router_profile/report/report.ts";

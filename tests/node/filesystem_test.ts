@@ -1,6 +1,6 @@
 import { refusal, unsettled } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
+import { canGrowExt4Online } from "../../src/cli/acceptance/scratch.ts";
 import { call, checksum, ext4, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
 import { wrappedTool } from "./wrapped_tool.ts";
 import { mountsUnder } from "../support/left_here.ts";

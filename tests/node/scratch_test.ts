@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
+import { ScratchFolder } from "../../src/cli/acceptance/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { nodeTest, run } from "./harness.ts";
 import { loopsUnder } from "../support/left_here.ts";

@@ -1,6 +1,6 @@
 import { nvmeHostSide } from "../doctor/doctor.ts";
 import { checkUp } from "../doctor/router_checkup.ts";
-import { canGrowExt4Online, missingForNode, ScratchFolder } from "../demo/scratch.ts";
+import { canGrowExt4Online, missingForNode, ScratchFolder } from "./scratch.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { systemClock } from "../../host/clock.ts";
 import { Libc } from "../../host/libc.ts";

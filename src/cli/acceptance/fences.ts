@@ -93,7 +93,7 @@ class Fence {
       await volume.create();
       await volume.publish();
     }
-    this.#oldNqn = this.#fenced.nqn;
+    this.#oldNqn = this.#fenced.published.nqn;
     this.#bystanderWriter = await this.#open(this.#bystander);
     this.#writer = await this.#open(this.#fenced);
     await this.#writeBystander();
@@ -146,7 +146,11 @@ class Fence {
   async readBack(): Promise<string> {
     await this.#end();
     await this.#fenced.publish();
-    await using link = await this.#options.host.connect(this.#fenced.nqn, readingHost, this.#context());
+    await using link = await this.#options.host.connect(
+      this.#fenced.published.nqn,
+      readingHost,
+      this.#context(),
+    );
     const blocks = await readNumbered(link, this.#begunMs.length, this.#context());
     const lost = this.#acknowledged.filter((number) => blocks[number] !== "there");
     assertHolds(lost.length === 0, `${lost.length} blocks that were acknowledged are not there`);
@@ -184,7 +188,7 @@ class Fence {
       return await kernelWriter(volume.dataPath);
     }
     try {
-      return await hostWriter(this.#options.host, volume.nqn, this.#context());
+      return await hostWriter(this.#options.host, volume.published.nqn, this.#context());
     } catch (error) {
       if (VolumeError.is(error)) throw new NotHere("nothing on this machine reaches the exports", true);
       throw error;

@@ -1,6 +1,6 @@
 import { codeOf } from "../../csi/server/client.ts";
 import { messageOf } from "../../volume/error_messages.ts";
-import { checksumOf, writePattern } from "../demo/pattern.ts";
+import { checksumOf, writePattern } from "./pattern.ts";
 import { type LifeKind, volumesOf } from "./names.ts";
 import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";
 import { grownBytes, smallBytes, TestVolume, type VolumeUser } from "./test_volume.ts";
@@ -123,10 +123,7 @@ class Life {
     await volume.expand();
     await volume.attach();
     await volume.expandOnNode();
-    const bytes = await volume.usableBytes();
-    // A file system uses a part of its device itself.
-    const least = this.#kind === "block" ? grownBytes : grownBytes * 9n / 10n;
-    assertHolds(bytes >= least, "the volume did not grow");
+    const bytes = await volume.assertUsable(grownBytes);
     await this.#assertDigest(volume);
     await volume.detach();
     return `${bytes >> 20n} MiB`;

@@ -3,7 +3,7 @@ import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
-import { checksumOf, writePattern } from "../demo/pattern.ts";
+import { checksumOf, writePattern } from "./pattern.ts";
 import { rebootName } from "./names.ts";
 import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";
 import { TestVolume, type VolumeUser } from "./test_volume.ts";
@@ -120,7 +120,7 @@ class Reboot {
 
   async #readIdentity(): Promise<string> {
     const context: CallContext = { requestId: "acceptance", signal: this.#options.signal };
-    await using link = await this.#options.host.connect(this.#volume.nqn, readingHost, context);
+    await using link = await this.#options.host.connect(this.#volume.published.nqn, readingHost, context);
     const { uuid, nguid } = await link.namespaceIdentity(context);
     return `${uuid} ${nguid} ${link.serial}`;
   }

@@ -20,6 +20,7 @@ import { fenceGroup } from "./fences.ts";
 import { healthStep } from "./health.ts";
 import { lifeGroup } from "./life.ts";
 import {
+  clusterId,
   type LifeKind,
   lifeKinds,
   nodeId,
@@ -297,8 +298,13 @@ export class AcceptanceRun {
     const { clock, random, folder, readText, transport, callMs = defaultCallMs } = this.#adapters;
     const { router, basePath, nvmeAddress, nvmePort } = this.#options;
     await using driver = await startRunDriver({
-      callMs,
-      ...{ router, basePath, nvmeAddress, nvmePort, connector, folder, clock, random, readText },
+      ...{ router, connector, nodeId, otherNodeId, folder, callMs, clock, random, readText },
+      flags: [
+        ...["--cluster-id", clusterId, "--nqn-prefix", nqnPrefix, "--base-path", basePath],
+        ...["--nvme-address", nvmeAddress, "--nvme-port", String(nvmePort)],
+        // Nothing goes on beside the steps, in whose order a replay gives their commands.
+        ...["--audit-interval", "0s", "--health-interval", "0s"],
+      ],
       profile: this.#profile,
       // Each connection is made by the transport of the run, whose credentials were read once.
       through: () => through(transport),
@@ -345,7 +351,7 @@ export class AcceptanceRun {
   #groups({ clients }: RunDriver, transcript: Transcript): readonly StepGroup[] {
     const { clock, signal, host, folder, connector, say, disconnect, cannotGrow, transport } = this.#adapters;
     const { dataBytes, reboot } = this.#options;
-    const user = { clients, directory: folder };
+    const user = { clients, nodeId, otherNodeId, directory: folder };
     const problem = (text: string) => say(`while cleaning up: ${text}`);
     const nodeMissing = connector.kind === "none" ? connector.reason : undefined;
     const lives = (this.#adapters.kinds ?? lifeKinds).map((kind) =>

@@ -2,12 +2,16 @@ import type { VolumeCapability } from "../../csi/generated/csi.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";
 import type { Sent } from "../../csi/server/proto.ts";
 import { parsePublishContext } from "../../volume/model/parse_context.ts";
+import type { PublishContext } from "../../volume/model/publish_context.ts";
 import { assertHolds } from "./step.ts";
-import { type LifeKind, nodeId, otherNodeId } from "./names.ts";
+import type { LifeKind } from "./names.ts";
 
 /** What volumes are used through. */
 export interface VolumeUser {
   readonly clients: CsiClients;
+  /** The node that the clients serve, and one that the controller knows and has to refuse. */
+  readonly nodeId: string;
+  readonly otherNodeId: string;
   /** Folder for staging and target paths. */
   readonly directory: string;
 }
@@ -40,9 +44,9 @@ export class TestVolume {
     return this.#id;
   }
 
-  /** The NQN of the export, while it is published. */
-  get nqn(): string {
-    return parsePublishContext(this.#publishContext, this.#id).nqn;
+  /** How it is published. */
+  get published(): PublishContext {
+    return parsePublishContext(this.#publishContext, this.#id);
   }
 
   /** Where data is written: the device of a block volume, a file of any other. */
@@ -82,7 +86,7 @@ export class TestVolume {
     this.#mayBePublished = true;
     const { publishContext } = await this.#user.clients.controller.call(
       "ControllerPublishVolume",
-      this.#publishRequest(nodeId),
+      this.#publishRequest(this.#user.nodeId),
     );
     this.#publishContext = publishContext;
   }
@@ -91,7 +95,7 @@ export class TestVolume {
   async assertRefusedToOther(): Promise<void> {
     const answer = this.#user.clients.controller.call(
       "ControllerPublishVolume",
-      this.#publishRequest(otherNodeId),
+      this.#publishRequest(this.#user.otherNodeId),
     );
     const code = await answer.then(() => "OK", codeOf);
     assertHolds(code === "FAILED_PRECONDITION", "a second node was not refused the volume");
@@ -99,19 +103,22 @@ export class TestVolume {
 
   /** Makes the volume usable at its target path. */
   async mount(): Promise<void> {
-    const { node } = this.#user.clients;
+    await this.stage();
+    await this.bind();
+  }
+
+  /** The first half of a mount: connects the volume, and mounts what has a file system. */
+  async stage(): Promise<void> {
     this.#mayBeMounted = true;
     // The kubelet makes the staging folder and the target's parent.
     await Deno.mkdir(this.#staging, { recursive: true });
-    const common = {
-      volumeId: this.#id,
-      publishContext: this.#publishContext,
-      stagingTargetPath: this.#staging,
-      volumeCapability: this.#capability(),
-      volumeContext: this.#volumeContext,
-    };
-    await node.call("NodeStageVolume", common);
-    await node.call("NodePublishVolume", { ...common, targetPath: this.#target, readonly: false });
+    await this.#user.clients.node.call("NodeStageVolume", this.#nodeRequest());
+  }
+
+  /** The second half: shows it at the target path. */
+  async bind(): Promise<void> {
+    const request = { ...this.#nodeRequest(), targetPath: this.#target, readonly: false };
+    await this.#user.clients.node.call("NodePublishVolume", request);
   }
 
   async attach(): Promise<void> {
@@ -120,18 +127,25 @@ export class TestVolume {
   }
 
   async unmount(): Promise<void> {
-    const { node } = this.#user.clients;
-    await node.call("NodeUnpublishVolume", { volumeId: this.#id, targetPath: this.#target });
-    await node.call("NodeUnstageVolume", { volumeId: this.#id, stagingTargetPath: this.#staging });
+    await this.unbind();
+    await this.unstage();
+  }
+
+  async unbind(): Promise<void> {
+    const request = { volumeId: this.#id, targetPath: this.#target };
+    await this.#user.clients.node.call("NodeUnpublishVolume", request);
+  }
+
+  async unstage(): Promise<void> {
+    const request = { volumeId: this.#id, stagingTargetPath: this.#staging };
+    await this.#user.clients.node.call("NodeUnstageVolume", request);
     this.#mayBeMounted = false;
   }
 
   /** Takes the volume from this node, whatever the node does. */
   async unpublish(): Promise<void> {
-    await this.#user.clients.controller.call(
-      "ControllerUnpublishVolume",
-      { volumeId: this.#id, nodeId },
-    );
+    const request = { volumeId: this.#id, nodeId: this.#user.nodeId };
+    await this.#user.clients.controller.call("ControllerUnpublishVolume", request);
     this.#mayBePublished = false;
   }
 
@@ -140,13 +154,15 @@ export class TestVolume {
     await this.unpublish();
   }
 
-  async expand(): Promise<void> {
+  /** Returns the size that it has grown to, in bytes. */
+  async expand(): Promise<bigint> {
     const { capacityBytes } = await this.#user.clients.controller.call("ControllerExpandVolume", {
       volumeId: this.#id,
       capacityRange: { requiredBytes: String(grownBytes) },
       volumeCapability: this.#capability(),
     });
     assertHolds(BigInt(capacityBytes) >= grownBytes, "the volume did not grow");
+    return BigInt(capacityBytes);
   }
 
   async expandOnNode(): Promise<void> {
@@ -159,11 +175,15 @@ export class TestVolume {
     });
   }
 
-  /** The size that pods see, in bytes. */
-  async usableBytes(): Promise<bigint> {
+  /** Returns the size that pods see, in bytes: nearly as much as the volume has. */
+  async assertUsable(sizeBytes: bigint): Promise<bigint> {
     const request = { volumeId: this.#id, volumePath: this.#target, stagingTargetPath: this.#staging };
     const { usage } = await this.#user.clients.node.call("NodeGetVolumeStats", request);
-    return BigInt(usage.find(({ unit }) => unit === "BYTES")?.total ?? 0);
+    const bytes = BigInt(usage.find(({ unit }) => unit === "BYTES")?.total ?? 0);
+    // A file system uses a part of its device itself.
+    const least = this.#kind === "block" ? sizeBytes : sizeBytes * 9n / 10n;
+    assertHolds(bytes >= least, `pods see ${bytes} bytes of a volume of ${sizeBytes} bytes`);
+    return bytes;
   }
 
   async delete(): Promise<void> {
@@ -184,10 +204,20 @@ export class TestVolume {
     return failures;
   }
 
-  #publishRequest(node: string) {
+  #nodeRequest() {
     return {
       volumeId: this.#id,
-      nodeId: node,
+      publishContext: this.#publishContext,
+      stagingTargetPath: this.#staging,
+      volumeCapability: this.#capability(),
+      volumeContext: this.#volumeContext,
+    };
+  }
+
+  #publishRequest(nodeId: string) {
+    return {
+      volumeId: this.#id,
+      nodeId,
       volumeCapability: this.#capability(),
       readonly: false,
       volumeContext: this.#volumeContext,

@@ -2,8 +2,8 @@ import { type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { formatTable, Scenario, type StepRow, type Subject } from "./scenario.ts";
-import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./scratch.ts";
-import { type DemoStack, openDemoStack, type StepListener } from "./stack.ts";
+import { canGrowExt4Online, hasXfsTools } from "../acceptance/scratch.ts";
+import { type DemoConnector, type DemoStack, openDemoStack, type StepListener } from "./stack.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { messageOf } from "../../volume/error_messages.ts";
 import { withProgress } from "../progress.ts";
@@ -162,7 +162,7 @@ async function showLife(
   signal: AbortSignal,
   { problems, listener }: Notes,
 ): Promise<void> {
-  const scenario = new Scenario(await stack.stage(subject.kind, signal, listener), subject);
+  const scenario = new Scenario(stack.stage(signal, listener), subject);
   try {
     await (stack.nodeMissing === undefined ? scenario.run() : scenario.runController());
   } catch (error) {

@@ -1,16 +1,13 @@
-import type { VolumeCapability } from "../../csi/generated/csi.ts";
-import type { Sent } from "../../csi/server/proto.ts";
-import type { PublishContext } from "../../volume/model/publish_context.ts";
-import { parsePublishContext } from "../../volume/model/parse_context.ts";
+import type { LifeKind } from "../acceptance/names.ts";
+import { checksumOf, writePattern } from "../acceptance/pattern.ts";
+import { grownBytes, smallBytes, TestVolume, type VolumeUser } from "../acceptance/test_volume.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { alignColumns } from "../table.ts";
-import { codeOf, type CsiClients } from "../../csi/server/client.ts";
-import { checksumOf, writePattern } from "./pattern.ts";
 
 /** One volume that the demo takes through its life. */
 export interface Subject {
   readonly name: string;
-  readonly kind: "block" | "ext4" | "xfs";
+  readonly kind: LifeKind;
   /** Whether it is expanded between two uses. */
   readonly expands: boolean;
   /** How much is written and compared, in whole MiB. */
@@ -19,13 +16,8 @@ export interface Subject {
 
 /** What a scenario uses. */
 export interface Stage {
-  readonly clients: CsiClients;
+  readonly user: VolumeUser;
   readonly clock: Clock;
-  readonly nodeId: string;
-  /** A second node, known to the controller, that must be refused. */
-  readonly otherNodeId: string;
-  /** Folder for this volume's staging and target paths. */
-  readonly directory: string;
   /** Router commands so far. */
   countCommands(): number;
   /** Called with each step as it begins. */
@@ -35,212 +27,120 @@ export interface Stage {
   readonly signal: AbortSignal;
 }
 
-const gibibyte = 1n << 30n;
-
-/** One run of a {@linkcode Subject} on a {@linkcode Stage}. It remembers what has to be undone if it fails. */
+/** One run of a {@linkcode Subject} on a {@linkcode Stage}. */
 export class Scenario {
   readonly #stage: Stage;
-  readonly #controller: CsiClients["controller"];
-  readonly #node: CsiClients["node"];
   readonly #subject: Subject;
-  readonly #staging: string;
-  readonly #target: string;
+  readonly #volume: TestVolume;
   /** SHA-256 of the written data. */
   #written = "";
-  #volumeId = "";
-  #volumeContext: Record<string, string> = {};
-  #publishContext: Record<string, string> = {};
 
   constructor(stage: Stage, subject: Subject) {
     this.#stage = stage;
-    this.#controller = stage.clients.controller;
-    this.#node = stage.clients.node;
     this.#subject = subject;
-    this.#staging = `${stage.directory}/staging`;
-    this.#target = `${stage.directory}/target`;
+    this.#volume = new TestVolume(stage.user, subject.name, subject.kind);
   }
 
   /** Runs only the controller's part, for machines where the node half cannot run. */
   async runController(): Promise<void> {
     await this.#create();
-    await this.#step("ControllerPublishVolume", () => this.#publishToNode());
-    await this.#step("… for a second node", () => this.#refuseSecondNode());
-    await this.#step("ControllerUnpublishVolume", () => this.#unpublishFromNode());
-    await this.#step("ControllerExpandVolume", () => this.#expandController());
-    await this.#step("DeleteVolume", () => this.#delete());
+    await this.#publish();
+    await this.#unpublish();
+    await this.#expand();
+    await this.#delete();
   }
 
   /** Runs the whole life. */
   async run(): Promise<void> {
+    const { expands, dataBytes } = this.#subject;
     await this.#create();
     await this.#attach();
-    await this.#step(`write ${this.#subject.dataBytes >> 20} MiB`, () => this.#write());
-    await this.#step("NodeGetVolumeStats", () => this.#stats(gibibyte));
+    await this.#step(`write ${dataBytes >> 20} MiB`, () => this.#write());
+    await this.#stats(smallBytes);
     await this.#detach();
     // A router shows a new size with the next export, unless it is known to show it at once.
-    const { expands } = this.#subject;
-    if (expands) await this.#step("ControllerExpandVolume", () => this.#expandController());
+    if (expands) await this.#expand();
     await this.#attach();
     if (expands) await this.#expandOnNode();
     await this.#step("read and compare", () => this.#compare());
     await this.#detach();
-    await this.#step("DeleteVolume", () => this.#delete());
+    await this.#delete();
   }
 
   /** Undoes all steps, in order, even after a failure; returns what failed. */
-  async cleanUp(): Promise<string[]> {
-    const failures: string[] = [];
-    if (this.#volumeId === "") return failures;
-    const steps = [
-      () => this.#unpublishTarget(),
-      () => this.#unstage(),
-      () => this.#unpublishFromNode(),
-      () => this.#delete(),
-    ];
-    for (const step of steps) {
-      await step().catch((error: Error) => failures.push(error.message));
-    }
-    return failures;
+  cleanUp(): Promise<string[]> {
+    return this.#volume.remove();
   }
 
   async #attach(): Promise<void> {
-    await this.#step("ControllerPublishVolume", () => this.#publishToNode());
-    await this.#step("… for a second node", () => this.#refuseSecondNode());
-    await this.#step("NodeStageVolume", () => this.#stageVolume());
-    await this.#step("NodePublishVolume", () => this.#publishTarget());
-  }
-
-  async #expandOnNode(): Promise<void> {
-    await this.#step("NodeExpandVolume", () => this.#expandNode());
-    await this.#step("NodeGetVolumeStats", () => this.#stats(2n * gibibyte));
+    await this.#publish();
+    await this.#step("NodeStageVolume", async () => {
+      await this.#volume.stage();
+      return `mayFormat=${this.#volume.published.mayFormat}`;
+    });
+    await this.#step("NodePublishVolume", () => this.#volume.bind());
   }
 
   async #detach(): Promise<void> {
-    await this.#step("NodeUnpublishVolume", () => this.#unpublishTarget());
-    await this.#step("NodeUnstageVolume", () => this.#unstage());
-    await this.#step("ControllerUnpublishVolume", () => this.#unpublishFromNode());
+    await this.#step("NodeUnpublishVolume", () => this.#volume.unbind());
+    await this.#step("NodeUnstageVolume", () => this.#volume.unstage());
+    await this.#unpublish();
   }
 
   async #create(): Promise<void> {
     await this.#step("CreateVolume", async () => {
-      const { volume } = await this.#controller.call("CreateVolume", {
-        name: this.#subject.name,
-        capacityRange: { requiredBytes: String(gibibyte) },
-        volumeCapabilities: [this.#capability()],
-        parameters: {},
-      });
-      this.#volumeId = volume?.volumeId ?? "";
-      this.#volumeContext = volume?.volumeContext ?? {};
-      return this.#volumeId;
+      await this.#volume.create();
+      return this.#volume.id;
     });
   }
 
-  async #publishToNode(): Promise<string> {
-    const { publishContext } = await this.#controller.call(
-      "ControllerPublishVolume",
-      this.#publishRequest(this.#stage.nodeId),
+  async #publish(): Promise<void> {
+    await this.#step("ControllerPublishVolume", async () => {
+      await this.#volume.publish();
+      return this.#volume.published.nqn.replace(/^.*?:/, "…:");
+    });
+    await this.#step("… for a second node", async () => {
+      await this.#volume.assertRefusedToOther();
+      return "refused, as it must be";
+    });
+  }
+
+  async #unpublish(): Promise<void> {
+    await this.#step("ControllerUnpublishVolume", () => this.#volume.unpublish());
+  }
+
+  async #expand(): Promise<void> {
+    await this.#step("ControllerExpandVolume", async () => `${await this.#volume.expand() >> 20n} MiB`);
+  }
+
+  async #expandOnNode(): Promise<void> {
+    await this.#step("NodeExpandVolume", async () => {
+      await this.#volume.expandOnNode();
+      return "grown";
+    });
+    await this.#stats(grownBytes);
+  }
+
+  async #stats(sizeBytes: bigint): Promise<void> {
+    await this.#step(
+      "NodeGetVolumeStats",
+      async () => `${await this.#volume.assertUsable(sizeBytes) >> 20n} MiB`,
     );
-    this.#publishContext = publishContext;
-    return this.#published().nqn.replace(/^.*?:/, "…:");
   }
 
-  #published(): PublishContext {
-    return parsePublishContext(this.#publishContext, this.#volumeId);
-  }
-
-  async #refuseSecondNode(): Promise<string> {
-    try {
-      await this.#controller.call("ControllerPublishVolume", this.#publishRequest(this.#stage.otherNodeId));
-    } catch (error) {
-      if (codeOf(error) === "FAILED_PRECONDITION") return "refused, as it must be";
-      throw error;
-    }
-    throw new Error("A second node got the volume while the first one holds it");
-  }
-
-  async #stageVolume(): Promise<string> {
-    await this.#node.call("NodeStageVolume", {
-      volumeId: this.#volumeId,
-      publishContext: this.#publishContext,
-      stagingTargetPath: this.#staging,
-      volumeCapability: this.#capability(),
-      volumeContext: this.#volumeContext,
-    });
-    return `mayFormat=${this.#published().mayFormat}`;
-  }
-
-  async #publishTarget(): Promise<void> {
-    await this.#node.call("NodePublishVolume", {
-      volumeId: this.#volumeId,
-      publishContext: this.#publishContext,
-      stagingTargetPath: this.#staging,
-      targetPath: this.#target,
-      volumeCapability: this.#capability(),
-      readonly: false,
-      volumeContext: this.#volumeContext,
-    });
-  }
-
-  async #stats(minBytes: bigint): Promise<string> {
-    const request = { volumeId: this.#volumeId, volumePath: this.#target, stagingTargetPath: this.#staging };
-    const { usage } = await this.#node.call("NodeGetVolumeStats", request);
-    const bytes = BigInt(usage.find((entry) => entry.unit === "BYTES")?.total ?? 0);
-    // A file system uses a part of its device itself.
-    const least = this.#subject.kind === "block" ? minBytes : minBytes * 9n / 10n;
-    if (bytes < least) throw new Error(`The volume shows ${bytes} bytes, expected at least ${least}`);
-    return `${bytes >> 20n} MiB`;
-  }
-
-  async #expandController(): Promise<string> {
-    const { capacityBytes } = await this.#controller.call("ControllerExpandVolume", {
-      volumeId: this.#volumeId,
-      capacityRange: { requiredBytes: String(2n * gibibyte) },
-      volumeCapability: this.#capability(),
-    });
-    return `${BigInt(capacityBytes) >> 20n} MiB`;
-  }
-
-  async #expandNode(): Promise<string> {
-    await this.#node.call("NodeExpandVolume", {
-      volumeId: this.#volumeId,
-      volumePath: this.#target,
-      stagingTargetPath: this.#staging,
-      capacityRange: { requiredBytes: String(2n * gibibyte) },
-      volumeCapability: this.#capability(),
-    });
-    return "grown";
+  async #delete(): Promise<void> {
+    await this.#step("DeleteVolume", () => this.#volume.delete());
   }
 
   async #write(): Promise<string> {
-    this.#written = await writePattern(this.#dataPath(), this.#subject.dataBytes);
+    this.#written = await writePattern(this.#volume.dataPath, this.#subject.dataBytes);
     return `sha256 ${this.#written.slice(0, 12)}…`;
   }
 
   async #compare(): Promise<string> {
-    const read = await checksumOf(this.#dataPath(), this.#subject.dataBytes);
+    const read = await checksumOf(this.#volume.dataPath, this.#subject.dataBytes);
     if (read !== this.#written) throw new Error(`The data differs: wrote ${this.#written}, read ${read}`);
     return `sha256 ${read.slice(0, 12)}… equal`;
-  }
-
-  async #unpublishTarget(): Promise<void> {
-    await this.#node.call("NodeUnpublishVolume", { volumeId: this.#volumeId, targetPath: this.#target });
-  }
-
-  async #unstage(): Promise<void> {
-    await this.#node.call("NodeUnstageVolume", {
-      volumeId: this.#volumeId,
-      stagingTargetPath: this.#staging,
-    });
-  }
-
-  async #unpublishFromNode(): Promise<void> {
-    const request = { volumeId: this.#volumeId, nodeId: this.#stage.nodeId };
-    await this.#controller.call("ControllerUnpublishVolume", request);
-  }
-
-  async #delete(): Promise<void> {
-    await this.#controller.call("DeleteVolume", { volumeId: this.#volumeId });
-    this.#volumeId = "";
   }
 
   /** Runs a step and reports its cost; `act` returns a remark for the table. */
@@ -254,27 +154,6 @@ export class Scenario {
     const milliseconds = this.#stage.clock.monotonicMs() - startedMs;
     const commands = this.#stage.countCommands() - commandsBefore;
     this.#stage.report({ step: name, milliseconds, commands, note });
-  }
-
-  #publishRequest(nodeId: string) {
-    return {
-      volumeId: this.#volumeId,
-      nodeId,
-      volumeCapability: this.#capability(),
-      readonly: false,
-      volumeContext: this.#volumeContext,
-    };
-  }
-
-  #capability(): Sent<VolumeCapability> {
-    const accessMode = { mode: "SINGLE_NODE_WRITER" as const };
-    return this.#subject.kind === "block"
-      ? { block: {}, accessMode }
-      : { mount: { fsType: this.#subject.kind }, accessMode };
-  }
-
-  #dataPath(): string {
-    return this.#subject.kind === "block" ? this.#target : `${this.#target}/data`;
   }
 }
 

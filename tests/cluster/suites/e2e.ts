@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { canGrowExt4Online } from "../../../src/cli/demo/scratch.ts";
+import { canGrowExt4Online } from "../../../src/cli/acceptance/scratch.ts";
 import { driverDefinition } from "../e2e/definition.ts";
 import { exclusions } from "../e2e/exclusions.ts";
 import { type UpstreamSuite, upstreamSuites } from "../e2e/suites_wanted.ts";

@@ -5,9 +5,6 @@ import { SystemProcesses } from "../../host/processes.ts";
 import { systemToolPaths, type ToolName } from "../../host/tools.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 
-/** How the demo's node connects volumes. */
-export type DemoConnector = "loop" | "nvme-tcp";
-
 /** How long one step of the clean-up may take, and how long the steps are repeated, in milliseconds. */
 const cleanUpMs = 10_000;
 
@@ -148,7 +145,7 @@ const toolsOfNode = ["mount", "umount", "blkid", "blockdev", "mkfs.ext4", "e2fsc
 /** What each connector also needs, and the message where that is missing. */
 const needs: Readonly<
   Record<
-    DemoConnector | "initiator",
+    "loop" | "nvme-tcp" | "initiator",
     { readonly tools: readonly ToolName[]; readonly files: readonly (readonly [string, string])[] }
   >
 > = {
