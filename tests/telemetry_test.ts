@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { control } from "./support/control_port.ts";
 import { status } from "@grpc/grpc-js";
-import { openTelemetry } from "../src/cli/serve/telemetry.ts";
+import { Telemetry } from "../src/cli/serve/telemetry.ts";
 import { systemClock } from "../src/host/clock.ts";
 import { dial } from "../src/csi/server/client.ts";
 import { loadCsi } from "../src/csi/server/proto.ts";
@@ -280,7 +280,7 @@ Deno.test("a node that can reach no volume is alive and not ready, and says why"
     nodeId: "node-1",
     routers: {},
   };
-  const telemetry = openTelemetry({ metricsAddress: local, statusAddress: undefined }, facts, systemClock);
+  const telemetry = new Telemetry({ metricsAddress: local, statusAddress: undefined }, facts, systemClock);
   let obstacle: string | undefined = "the module nvme_tcp is not loaded";
   telemetry.serve(createLogger({ clock: systemClock, sink: () => {} }), {
     isInPlace: () => Promise.resolve(true),
@@ -319,7 +319,7 @@ Deno.test("a node shows its status page to its own machine, and to others only w
   };
   const ask = async (role: "controller" | "node", isServed: boolean) => {
     const statusAddress = isServed ? { hostname: other, port: freePort() } : undefined;
-    const telemetry = openTelemetry({ metricsAddress: everywhere, statusAddress }, facts(role), systemClock);
+    const telemetry = new Telemetry({ metricsAddress: everywhere, statusAddress }, facts(role), systemClock);
     telemetry.serve(createLogger({ clock: systemClock, sink: () => {} }), signs);
     const at = (url: string, path: string) =>
       fetch(`${url}${path}`).then((it) => (it.body?.cancel(), it.status));

@@ -20,7 +20,7 @@ import type { OpenNode } from "./node.ts";
 import type { RegistrationKeeper } from "../../csi/server/registration_keeper.ts";
 import type { RouterAdapters } from "./router.ts";
 import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
-import { openTelemetry, type Telemetry } from "./telemetry.ts";
+import { Telemetry } from "./telemetry.ts";
 
 /**
  * How long running calls may take to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a
@@ -106,7 +106,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   const { clock, sink, threshold = new LogThreshold(config.logLevel) } = adapters;
   const log = createLogger({ clock, sink, level: threshold, format: config.logFormat });
   for (const warning of config.warnings) log.warn(warning);
-  const telemetry = openTelemetry(config, factsOf(config), adapters.clock);
+  const telemetry = new Telemetry(config, factsOf(config), adapters.clock);
   const roles = await openRoles(config, adapters, log, telemetry);
   const router = roles.controller && new FirstAnswer(roles.controller.ready);
   const over = new AbortController();

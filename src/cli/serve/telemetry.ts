@@ -22,7 +22,7 @@ import { type ClaimLookup, type DriverFacts, parseStatusQuery } from "../../tele
 import { StatusStore } from "../../telemetry/status/status_store.ts";
 import type { DirectoryEvents } from "../../volume/ports/directory_events.ts";
 import type { ControllerEvent, ControllerEvents } from "../../volume/ports/controller_events.ts";
-import { fanOut, unheard } from "../../volume/ports/event_listener.ts";
+import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
@@ -46,61 +46,8 @@ export interface SignsOfLife {
   askAgain(): number;
 }
 
-/** The metrics and status of a driver. */
-export interface Telemetry {
-  /** Receives every answered call. */
-  observe(record: CallRecord): void;
-  /** Counts and shows the events of that router's controller; calling it declares the metrics of a controller. */
-  controllerEvents(backend: string): ControllerEvents;
-  /** Counts the events of a controller of directories; calling it declares its metrics. */
-  directoryEvents(backend: string): DirectoryEvents;
-  /** Counts the events of that router's client; calling it declares its metrics. */
-  routerEvents(backend: string): readonly RouterEvents[];
-  /** Receives whether a controller leads; calling it declares the metric of that. */
-  leaderEvents(): (isLeading: boolean) => void;
-  /** Shows the claims of a controller's volumes; they are looked up for each request of the page. */
-  showClaims(claimOf: ClaimLookup): void;
-  /**
-   * Counts the events of a node; calling it declares the metrics of a node.
-   *
-   * @param files where the kernel's counters of volumes are read, if they are to be shown
-   */
-  nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents;
-  /** Shows the events of the registration with the kubelet; calling it declares its metrics. */
-  registrationEvents(): RegistrationEvents;
-  /** Starts serving. A failure is logged: volumes are served without metrics. */
-  serve(log: Logger, signs: SignsOfLife): void;
-  /** `http://host:port`; undefined when nothing is served. */
-  readonly url: string | undefined;
-  /** Notes that the driver stops: it does not count as ready any more. */
-  stopping(): void;
-  close(): Promise<void>;
-}
-
 /** Where a driver serves metrics and status; undefined for nowhere. */
 export type TelemetryAddresses = Pick<ServeConfig, "metricsAddress" | "statusAddress">;
-
-/** Opens the telemetry; it counts nothing without an address. */
-export function openTelemetry(addresses: TelemetryAddresses, facts: DriverFacts, clock: Clock): Telemetry {
-  const { metricsAddress, statusAddress } = addresses;
-  const isServed = metricsAddress !== undefined || statusAddress !== undefined;
-  return isServed ? new ServedTelemetry(addresses, facts, clock) : unreported;
-}
-
-const unreported: Telemetry = {
-  observe() {},
-  controllerEvents: () => unheard,
-  directoryEvents: () => unheard,
-  routerEvents: () => [],
-  leaderEvents: () => () => {},
-  showClaims() {},
-  nodeEvents: () => unheard,
-  registrationEvents: () => ({ notified() {}, lost() {} }),
-  serve() {},
-  url: undefined,
-  stopping() {},
-  close: () => Promise.resolve(),
-};
 
 /**
  * How long a router may leave a question unanswered, in milliseconds: two questions of the kubelet come in less than 30
@@ -108,11 +55,12 @@ const unreported: Telemetry = {
  */
 const silentMs = 15_000;
 
-class ServedTelemetry implements Telemetry {
+/** The metrics and status of a driver. */
+export class Telemetry {
   readonly #addresses: TelemetryAddresses;
   /** A node's port belongs to the host: a client that reaches it need not see whose volumes are there. */
   readonly #statusReaders: StatusReaders;
-  url: string | undefined;
+  #url: string | undefined;
   readonly #registry = new MetricRegistry();
   readonly #grpc: GrpcMetrics;
   readonly #servers: TelemetryServer[] = [];
@@ -130,6 +78,12 @@ class ServedTelemetry implements Telemetry {
     declareProcessMetrics(this.#registry, facts.version, clock.now());
   }
 
+  /** `http://host:port` of the metrics; undefined when they are not served. */
+  get url(): string | undefined {
+    return this.#url;
+  }
+
+  /** Receives every answered call. */
   observe(record: CallRecord): void {
     this.#grpc.count(record);
     const { code, error, requestId } = record;
@@ -137,6 +91,7 @@ class ServedTelemetry implements Telemetry {
     this.#board.called({ ...record, message });
   }
 
+  /** Counts and shows the events of that router's controller; calling it declares the metrics of a controller. */
   controllerEvents(backend: string): ControllerEvents {
     const { controller } = this.#board;
     const claimOf = (handle: string) => controller.claimOf(handle);
@@ -145,15 +100,18 @@ class ServedTelemetry implements Telemetry {
     return fanOut<ControllerEvent>(metrics, hardware, controller.router(backend));
   }
 
+  /** Counts the events of a controller of directories; calling it declares its metrics. */
   directoryEvents(backend: string): DirectoryEvents {
     return new DirectoryMetrics(this.#registry, backend);
   }
 
+  /** Counts the events of that router's client; calling it declares its metrics. */
   routerEvents(backend: string): readonly RouterEvents[] {
     const metrics = new RouterMetrics(this.#registry, backend);
     return [metrics, this.#board.controller.router(backend)];
   }
 
+  /** Receives whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void {
     const metric = showsLeader(this.#registry);
     const show = (isLeading: boolean) => {
@@ -164,15 +122,22 @@ class ServedTelemetry implements Telemetry {
     return show;
   }
 
+  /** Shows the claims of a controller's volumes; they are looked up for each request of the page. */
   showClaims(claimOf: ClaimLookup): void {
     this.#board.controller.claimOf = claimOf;
   }
 
+  /**
+   * Counts the events of a node; calling it declares the metrics of a node.
+   *
+   * @param files where the kernel's counters of volumes are read, if they are to be shown
+   */
   nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents {
     const io = files && new VolumeIo(this.#registry, files);
     return fanOut<NodeEvent>(new NodeMetrics(this.#registry), this.#board.node, ...io ? [io] : []);
   }
 
+  /** Shows the events of the registration with the kubelet; calling it declares its metrics. */
   registrationEvents(): RegistrationEvents {
     const metrics = new RegistrationMetrics(this.#registry);
     const { node } = this.#board;
@@ -183,6 +148,7 @@ class ServedTelemetry implements Telemetry {
     };
   }
 
+  /** Starts serving. A failure is logged: volumes are served without metrics. */
   serve(log: Logger, signs: SignsOfLife): void {
     const pages: TelemetryPages = {
       metrics: () => this.#registry.expose(),
@@ -195,7 +161,7 @@ class ServedTelemetry implements Telemetry {
       },
     };
     const { metricsAddress, statusAddress } = this.#addresses;
-    this.url = this.#serveAt("metrics-address", metricsAddress, this.#statusReaders, pages, log);
+    this.#url = this.#serveAt("metrics-address", metricsAddress, this.#statusReaders, pages, log);
     this.#serveAt("status-address", statusAddress, "everybody", pages, log);
   }
 
@@ -221,6 +187,7 @@ class ServedTelemetry implements Telemetry {
     }
   }
 
+  /** Notes that the driver stops: it does not count as ready any more. */
   stopping(): void {
     this.#stopping = true;
   }
