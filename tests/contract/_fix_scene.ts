@@ -34,7 +34,7 @@ export interface Scene {
   reachData?: () => Promise<Reach>;
   /** What the doctor finds. */
   findings(flags?: Flags): Promise<readonly Finding[]>;
-  /** The finding of a check that is not all right. */
+  /** The finding of a check that is not all right; one fault is put right in one way. */
   complaint(check: string, flags?: Flags): Promise<Finding | undefined>;
 }
 
@@ -138,6 +138,8 @@ export async function withScene(
     findings: (own = {}) => doctor({ ...flags, ...own }, networkOf(() => scene)),
     complaint: async (check, own = {}) => {
       const findings = await scene.findings(own);
+      const problems = findings.filter(({ state }) => state === "problem").map(({ fix }) => fix);
+      assert.ok(new Set(problems.map((fix) => fix?.split("; ")[0])).size <= 1, problems.join("\n"));
       return findings.find((finding) => finding.check === check && finding.state !== "ok");
     },
   };

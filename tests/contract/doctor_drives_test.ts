@@ -42,12 +42,6 @@ drivesTest(
 );
 
 drivesTest(
-  "doctor finds a lost device of a Btrfs pool",
-  (scene) => scene.control("PATCH /filesystems/storage-pool-fs", { devs: ["storage-pool", "missing"] }),
-  [/^problem .* Btrfs .*storage-pool-fs.* is missing: \/disk\/btrfs\/filesystem\/print detail$/],
-);
-
-drivesTest(
   "doctor names a drive although the answer about Btrfs is lost",
   async (scene) => {
     await scene.control("PATCH /disks/nvme2", { "percentage-used": 101 });

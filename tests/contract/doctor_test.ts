@@ -1,4 +1,5 @@
-// What `rds-csi doctor` finds on routers with one fault each, over real SSH. It changes nothing on any of them.
+// What `rds-csi doctor` finds on routers with one fault each, over real SSH. It changes nothing on any of them. What it has a
+// fix for is in fixes_test.ts and advices_test.ts.
 import assert from "node:assert/strict";
 import { control } from "../support/control_port.ts";
 import { createServer } from "node:net";
@@ -170,36 +171,6 @@ practiceTest(
   },
 );
 
-practiceTest(
-  "doctor warns of a data port and SSH that the firewall leaves open, though this machine reaches them",
-  async (practice) => {
-    const removal = "/ip/firewall/filter/remove [find where action=drop]";
-    await control(practice.router, "POST /console", { command: removal });
-    const { code, findings } = await practice.examine();
-    assert.equal(code, 0);
-    const firewall = findings.filter(({ check }) => check === "firewall");
-    assert.deepEqual(firewall.map(({ state }) => state), ["warning", "warning"]);
-    const [data, ssh] = firewall.map(({ found }) => found);
-    assert.match(
-      data!,
-      /^port 9: over IPv4 open to everyone, because no rule drops the rest; over IPv6 closed$/,
-    );
-    assert.match(ssh!, /^SSH, port 22: over IPv4 open to everyone/);
-  },
-);
-
-practiceTest("doctor looks at IPv6 only while it is on", async (practice) => {
-  const open = "/ipv6/firewall/filter/remove [find where action=drop]";
-  await control(practice.router, "POST /console", { command: open });
-  const firewall = async () =>
-    (await practice.examine()).findings.filter(({ check }) => check === "firewall");
-  assert.deepEqual((await firewall()).map(({ state }) => state), ["warning", "warning"]);
-  await control(practice.router, "POST /console", { command: "/ipv6/settings/set disable-ipv6=yes" });
-  const off = await firewall();
-  assert.deepEqual(off.map(({ state }) => state), ["ok", "ok"]);
-  for (const { found } of off) assert.match(found, /over IPv6 nothing, because it is off$/);
-});
-
 practiceTest("doctor judges the port of the share for directories", async (practice) => {
   const { findings } = await practice.examine({ kind: "directory", "base-path": "/storage-pool/k8s" });
   const found = findings.filter(({ check }) => check === "firewall").map(({ found }) => found);
@@ -247,8 +218,6 @@ const wrong: readonly (readonly [
   text: RegExp,
   options?: Partial<SimulatorOptions>,
 ])[] = [
-  ["a name that does not exist", { "rds-address": "no.invalid" }, "reach", "problem", /cannot be resolved/],
-  ["a port on which nobody listens", { "rds-port": "9" }, "reach", "problem", /refuses the connection/],
   [
     "a host key that nobody checks",
     { "rds-insecure-skip-verify": "true" },
@@ -256,18 +225,10 @@ const wrong: readonly (readonly [
     "warning",
     /not checked/,
   ],
-  ["no host key", { "rds-host-key": undefined }, "host-key", "problem", /is not given/],
   ["a host key that is none", { "rds-host-key": "ssh-rsa !" }, "host-key", "problem", /Cannot read/],
-  ["no credentials", { "rds-password-file": undefined }, "login", "problem", /publickey, password/],
-  ["a user who is not known", { "rds-user": "nobody" }, "login", "problem", /refused the login/],
-  ["a RouterOS that is exploited through SSH", {}, "version", "problem", /holes in SSH/, {
-    profile: { ...getProfile("ros-7.24"), version: "7.24.1 (stable)" },
-  }],
   ["a RouterOS that cannot fence", {}, "version", "problem", /too old; the driver needs 7\.21/, {
     profile: { ...getProfile("ros-7.24"), version: "7.20.8 (long-term)" },
   }],
-  ["no rose-storage", {}, "package", "problem", /not installed/, { profile: "no-rose" }],
-  ["a user who may only read", { "rds-user": "reader" }, "policy", "problem", /not write/],
   [
     "a profile of another RouterOS",
     { "router-profile": formatProfile({ ...getProfile("ros-7.21"), answers: {} }) },
@@ -275,17 +236,7 @@ const wrong: readonly (readonly [
     "warning",
     /^it is of RouterOS 7\.21.*, and the router runs 7\.24/,
   ],
-  ["few SSH sessions", {}, "ssh-sessions", "warning", /^3 at a time/, { behaviours: { maxSessions: 3 } }],
   ["a clock that is wrong", {}, "clock", "warning", /3(?:599|600) s ahead/, { clock: ahead(3_600_000) }],
-  ["no --cluster-id", { "cluster-id": undefined }, "disks", "warning", /is not known/],
-  ["a base path on no pool", { "base-path": "/usb1/csi" }, "base-path", "problem", /no mounted pool/],
-  [
-    "a base path too deep",
-    { "base-path": "/storage-pool/a/b" },
-    "base-path",
-    "problem",
-    /only its last folder/,
-  ],
 ];
 
 for (const [what, flags, check, state, text, options] of wrong) {
@@ -300,24 +251,6 @@ for (const [what, flags, check, state, text, options] of wrong) {
     assert.equal(examined.code, problems.length);
   }, options);
 }
-
-practiceTest("doctor finds a volume that has the label of a pool", async (practice) => {
-  const disk = { slot: "pvc-x", "file-path": "/storage-pool/x.img", size: 5, "fs-label": "storage-pool-fs" };
-  await control(practice.router, "POST /disks", disk);
-  const { state, found, fix } = complaintOf(await practice.examine(), "pool");
-  assert.match(found, /^pvc-x holds a file system with the label storage-pool-fs/);
-  assert.deepEqual([state, fix], ["problem", '/disk/print detail where fs-label="storage-pool-fs"']);
-});
-
-practiceTest("doctor finds a degraded pool, and one that is not mounted", async (practice) => {
-  await control(practice.router, "PATCH /disks/storage-pool", { state: "degraded" });
-  assert.match(complaintOf(await practice.examine(), "pool").found, /degraded/);
-  await control(practice.router, "PATCH /disks/storage-pool", { state: "clean", mounted: false });
-  const { findings } = await practice.examine();
-  const text = findings.filter(({ state }) => state !== "ok").map(({ check, found }) => `${check}: ${found}`);
-  assert.match(text.join("\n"), /pool: storage-pool .* is not mounted\npool: no pool is mounted/);
-  assert.match(text.join("\n"), /base-path: .* on no mounted pool; mounted is none/);
-});
 
 /** Adds an array below the pool, and a drive that shares a Btrfs with it. */
 async function addParts(practice: Practice, state: string): Promise<void> {
@@ -344,17 +277,6 @@ practiceTest("doctor notes an array that checks itself", async (practice) => {
   assert.equal(code, 0);
   assert.match(findings.find(({ check }) => check === "pool")!.found, /clean, sync:repair, resync = 3%/);
 });
-
-practiceTest(
-  "doctor warns of --overcommit on a pool that allocates in full",
-  async ({ examine }) => {
-    assert.match(
-      complaintOf(await examine({ overcommit: "1.5" }), "pool").found,
-      /--overcommit 1.5 promises/,
-    );
-  },
-  { profile: "xfs-pool" },
-);
 
 for (const words of ["not enough permissions (9)", "std failure: not allowed (9)"]) {
   practiceTest(`doctor takes "${words}" for a missing policy, to read or to write`, async (practice) => {
