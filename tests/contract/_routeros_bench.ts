@@ -5,7 +5,7 @@ import { systemRandom } from "../../src/host/random.ts";
 import { parseHostKeys } from "../../src/routeros/ssh/host_key.ts";
 import { Session } from "../../src/routeros/ssh/session.ts";
 import type { SshTransport } from "../../src/routeros/ssh/transport.ts";
-import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh/ssh_transport.ts";
+import { Ssh2Transport } from "../../src/routeros/ssh/ssh_transport.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { plainLocation } from "../../src/volume/model/layout.ts";
@@ -47,20 +47,11 @@ export function wanted(id: string): Wanted {
   return { id, filePrefix: filePrefixOf(id), folder };
 }
 
-export interface ClientOptions {
-  readonly authentication?: SshAuthentication;
-  readonly hostKey?: string;
-  /** @default {1000} */
-  readonly copyTimeoutMs?: number;
-  /** Looks at what is sent. */
-  readonly watch?: (transport: SshTransport) => SshTransport;
-}
-
 export interface Bench {
   readonly router: Simulator;
   readonly store: RouterVolumeStore & StoreWrites;
-  /** Another client of the same router. */
-  another(options?: ClientOptions): RouterVolumeStore & StoreWrites;
+  /** Another client of the same router. @param watch looks at what is sent */
+  another(watch?: (transport: SshTransport) => SshTransport): RouterVolumeStore & StoreWrites;
   call(ms?: number): CallContext;
   /** Exec requests and statements since the last call of this function. */
   cost(): { readonly execs: number; readonly statements: number };
@@ -85,20 +76,19 @@ export async function withRouter(
     return made;
   };
   const clock = systemClock, random = systemRandom;
-  const another: Bench["another"] = (client = {}) => {
-    const { authentication, hostKey, copyTimeoutMs = 1000, watch = (transport) => transport } = client;
+  const another: Bench["another"] = (watch = (transport) => transport) => {
     const transport = watch(
       new Ssh2Transport({
         host: "127.0.0.1",
         port: router.sshPort,
         user: "admin",
-        authentication: authentication ?? { password: "admin" },
-        hostKeys: parseHostKeys(hostKey ?? router.hostKeyPublic, "127.0.0.1", router.sshPort),
+        authentication: { password: "admin" },
+        hostKeys: parseHostKeys(router.hostKeyPublic, "127.0.0.1", router.sshPort),
         warning: assert.fail,
       }),
     );
     const session = new Session({ transport, clock, random, commandTimeoutMs });
-    const store = withWrites(new RouterVolumeStore({ session, clock, random, copyTimeoutMs }));
+    const store = withWrites(new RouterVolumeStore({ session, clock, random, copyTimeoutMs: 1000 }));
     stores.push(store);
     return store;
   };

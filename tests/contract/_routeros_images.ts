@@ -51,8 +51,8 @@ export function newInnerVolume(id = slot): NewVolume {
 }
 
 /** A volume restored from the snapshot. */
-export function newRestoredVolume(id = restored): NewVolume {
-  const volume = newInnerVolume(id);
+export function newRestoredVolume(): NewVolume {
+  const volume = newInnerVolume(restored);
   return {
     ...volume,
     subvolume: { ...volume.subvolume!, parent: snapshot.subvolume! },
@@ -67,7 +67,8 @@ export const newSnapshot = {
   readOnly: true,
 };
 
-export async function addInner(bench: Bench, volume = newInnerVolume()): Promise<void> {
+export async function addInner(bench: Bench): Promise<void> {
+  const volume = newInnerVolume();
   await bench.store.createView(wanted(volume.id), bench.call());
   const { after, refusal } = await bench.store.add(volume, bench.call());
   assert.ok(after.volumes.some(({ id }) => id === volume.id), refusal);

@@ -49,7 +49,7 @@ async function costsOf(
   const costs: Record<string, readonly number[]> = {};
   await withRouter({ commandTimeoutMs: 5_000 }, async ({ router, another, call }) => {
     let watched: WatchedTransport | undefined;
-    const store = another({ watch: (transport) => watched = new WatchedTransport(transport) });
+    const store = another((transport) => watched = new WatchedTransport(transport));
     const made = controllerDeps({ store, clock: systemClock, settings, isOnly: remembers });
     const deps: ControllerDeps = { ...made, memory: new VolumeMemory(systemClock, remembers) };
     for (const [what, work] of callsOf(deps, call)) {

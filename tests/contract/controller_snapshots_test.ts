@@ -15,7 +15,6 @@ import {
   state,
 } from "../support/controller_calls.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { snapshotIdFor } from "../../src/volume/model/snapshots/snapshots.ts";
 import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { clusterId, type Stack, type StackOptions, startStack } from "../support/stack.ts";
 import { makeScratch } from "../support/scratch.ts";
@@ -24,10 +23,6 @@ import { makeScratch } from "../support/scratch.ts";
 const onXfs: StackOptions = { simulator: { profile: "xfs-pool" }, reported: { copyReturns: "when-done" } };
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
-async function subvolumes(stack: Stack): Promise<string[]> {
-  return (await state(stack)).subvolumes.map(({ fullname }) => fullname).toSorted();
-}
-
 /** Names of the images in the folder; those of snapshots are shortened. */
 async function images(stack: Stack): Promise<string[]> {
   const { files } = await state(stack);
@@ -35,11 +30,6 @@ async function images(stack: Stack): Promise<string[]> {
     .filter((name) => /\.(img|part)$/.test(name)).map((name) =>
       name.replace(`.${clusterHash(clusterId)}`, "")
     ).toSorted();
-}
-
-async function listed(stack: Stack, filter: { snapshotId?: string; sourceVolumeId?: string } = {}) {
-  const { entries } = await stack.clients.controller.call("ListSnapshots", filter);
-  return entries.map((entry) => entry.snapshot!);
 }
 
 Deno.test("every call about snapshots and clones costs no more router commands than its budget", async () => {
@@ -69,29 +59,6 @@ Deno.test("every call about snapshots and clones costs no more router commands t
   assert.ok(await cost(stack, () => controller.call("DeleteVolume", { volumeId: source })) <= 2, "Delete");
 });
 
-Deno.test("a snapshot is of one volume, whatever becomes of that; a name is of one snapshot", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const source = await create(stack, "pvc-source");
-  const before = Math.floor(Date.now() / 1000);
-  const made = await snapshot(stack, "snap", source);
-  assert.match(made.snapshotId, /^snap-[0-9a-f]{28}$/);
-  assert.deepEqual([made.sourceVolumeId, made.readyToUse, made.sizeBytes], [source, true, String(gibibyte)]);
-  assert.ok(Math.abs(Number(made.creationTime!.seconds) - before) <= 5);
-  assert.deepEqual(await snapshot(stack, "snap", source), made);
-  const other = await create(stack, "pvc-other");
-  await rejectsWith(status.ALREADY_EXISTS, snapshot(stack, "snap", other), /another volume/);
-  await controller.call("ControllerExpandVolume", { volumeId: source, ...twice });
-  assert.deepEqual(await listed(stack), [made]);
-  assert.equal((await snapshot(stack, "snap-larger", source)).sizeBytes, String(2n * gibibyte));
-  await controller.call("DeleteVolume", { volumeId: source });
-  assert.deepEqual(await snapshot(stack, "snap", source), made, "it is known without its source");
-  const restored = await cloneOf(stack, "pvc-restored", { snapshotId: made.snapshotId });
-  await controller.call("DeleteSnapshot", { snapshotId: made.snapshotId });
-  const { volume } = await controller.call("ControllerGetVolume", { volumeId: restored });
-  assert.equal(volume!.capacityBytes, String(gibibyte));
-  await rejectsWith(status.NOT_FOUND, snapshot(stack, "snap", source), /there is none/);
-});
 Deno.test("a clone says what it was made from, and may not be formatted if anything can be in it", async () => {
   await using stack = await startStack();
   const { controller } = stack.clients;
@@ -112,20 +79,6 @@ Deno.test("a clone says what it was made from, and may not be formatted if anyth
   assert.equal(await mayFormat(await cloneOf(stack, "pvc-used", { snapshotId: used.snapshotId })), "false");
   assert.equal(await mayFormat(await cloneOf(stack, "pvc-used-clone", { volumeId: source })), "false");
 });
-Deno.test("8 concurrent CreateSnapshot calls of one name make one snapshot, by two controllers too", async () => {
-  await using stack = await startStack();
-  const second = await stack.another();
-  const source = await create(stack, "pvc-source");
-  const results = await Promise.allSettled(
-    Array.from({ length: 8 }, (_, index) => snapshot(index % 2 === 0 ? stack : second, "snap", source)),
-  );
-  const codes = results.flatMap((result) => result.status === "rejected" ? [result.reason.code] : []);
-  assert.deepEqual(codes.filter((code) => code !== status.ABORTED), []);
-  const made = await snapshot(stack, "snap", source);
-  assert.deepEqual(await listed(stack), [made]);
-  assert.equal((await subvolumes(stack)).filter((name) => name.includes("snap-")).length, 1);
-});
-
 Deno.test("on an XFS pool a snapshot and a clone are copies, within their budgets", async () => {
   await using stack = await startStack(onXfs);
   const { controller } = stack.clients;
@@ -188,28 +141,6 @@ Deno.test("a snapshot on a Btrfs pool is copied to a StorageClass of another poo
   const bytes = new Uint8Array(4);
   await opened.read(bytes);
   assert.equal(new TextDecoder().decode(bytes), "then");
-});
-
-Deno.test("a copy outlives the call that began it: there is no snapshot yet, and a later call finds it whole", async () => {
-  await using stack = await startStack(onXfs);
-  const { controller } = stack.clients;
-  const source = await create(stack, "pvc-source");
-  stack.simulator.model.delays.copyMs = 1500;
-  await rejectsWith(status.UNAVAILABLE, snapshot(stack, "snap", source, 3000), /still being copied/);
-  assert.deepEqual((await controller.call("ListSnapshots", {})).entries, []);
-  const snapshotId = snapshotIdFor("snap", clusterHash(clusterId));
-  await rejectsWith(status.NOT_FOUND, controller.call("GetSnapshot", { snapshotId }), /there is none/);
-  const restore = cloneOf(stack, "pvc-restored", { snapshotId });
-  await rejectsWith(status.UNAVAILABLE, restore, /still being copied/);
-  const other = await create(stack, "pvc-other");
-  await rejectsWith(status.ALREADY_EXISTS, snapshot(stack, "snap", other, 3000));
-  const whole = await snapshot(stack, "snap", source);
-  assert.deepEqual([whole.snapshotId, whole.readyToUse, whole.sizeBytes], [
-    snapshotId,
-    true,
-    String(gibibyte),
-  ]);
-  assert.equal((await images(stack)).length, 3);
 });
 
 Deno.test("no snapshot and no clone is made while another subvolume has the name of its source", async () => {

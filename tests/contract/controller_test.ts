@@ -23,19 +23,6 @@ Deno.test("a look at a volume, at what it can do and at the room costs one route
   assert.equal(await cost(stack, () => controller.call("GetCapacity", {})), 1);
 });
 
-Deno.test("50 CreateVolume calls at once all succeed, with one disk and one file each", async () => {
-  await using stack = await startStack();
-  const ids = await Promise.all(Array.from({ length: 50 }, (_, i) => create(stack, `pvc-burst-${i}`)));
-  assert.equal(new Set(ids).size, 50);
-  const { disks, files } = await state(stack);
-  assert.deepEqual(
-    disks.filter((disk) => disk.type === "file").map((disk) => disk.slot).toSorted(),
-    ids.toSorted(),
-  );
-  assert.equal(files.filter((file) => file.name.endsWith(".img")).length, 50);
-  assert.deepEqual(await stack.violations(), []);
-});
-
 Deno.test("8 creates of one name at once, by two controllers, make one volume; the others answer the same or ABORTED", async () => {
   await using stack = await startStack();
   const second = await stack.another();

@@ -2,36 +2,7 @@
 // older than the call.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
-import { cost, create } from "../support/controller_calls.ts";
-import { startStack } from "../support/stack.ts";
-import {
-  addOne,
-  contractTest,
-  filePrefix,
-  held,
-  imageOf,
-  newVolume,
-  nqn,
-  record,
-  slot,
-  truth,
-  wanted,
-} from "./_routeros_bench.ts";
-import { unfinished } from "./_routeros_images.ts";
-
-Deno.test("50 ListVolumes calls at once cost far fewer than 50 commands, and all list the same", async () => {
-  await using stack = await startStack();
-  const id = await create(stack, "pvc-one");
-  const lists: unknown[] = [];
-  const execs = await cost(stack, async () => {
-    const calls = Array.from({ length: 50 }, () => stack.clients.controller.call("ListVolumes", {}));
-    lists.push(...await Promise.all(calls));
-  });
-  assert.ok(execs >= 1 && execs <= 20, `${execs} commands`);
-  assert.equal(new Set(lists.map((list) => JSON.stringify(list))).size, 1);
-  assert.match(JSON.stringify(lists[0]), new RegExp(id));
-  assert.deepEqual(await stack.violations(), []);
-});
+import { addOne, contractTest, newVolume, slot, truth, wanted } from "./_routeros_bench.ts";
 
 contractTest(
   "50 inventories at once cost one command before the connection is up, and nine after",
@@ -81,24 +52,3 @@ contractTest(
     }
   },
 );
-
-contractTest("copyFile() takes its time while everything else goes on, on one connection", async (bench) => {
-  const { another, call, router } = bench;
-  await addOne(bench);
-  const store = another({ copyTimeoutMs: 60_000 });
-  await store.probe(call());
-  router.faults.arm({ match: "/file copy", nth: 1, times: 2, action: "delay", value: 1500 });
-  const ends: string[] = [];
-  const copies = [1, 2].map(async (index) => {
-    await store.copyFile(imageOf(slot), `${unfinished}${index}`, call());
-    ends.push("copy");
-  });
-  await systemClock.sleep(50);
-  const { after } = await store.change(slot, record, { comment: held, export: { nqn, port: 4420 } }, call());
-  assert.equal(after.volume?.comment, held);
-  await Promise.all(Array.from({ length: 40 }, () => store.view(slot, filePrefix, call())));
-  ends.push("views");
-  await Promise.all(copies);
-  assert.deepEqual(ends, ["views", "copy", "copy"]);
-  assert.equal(new Set(router.journal.list().slice(-40).map((entry) => entry.session)).size, 1);
-});
