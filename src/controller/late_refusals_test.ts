@@ -1,24 +1,12 @@
 // A router that answers with an error text, and carries the command out later: nobody who was told OK meanwhile is made a liar.
 import assert from "node:assert/strict";
-import {
-  aCreate,
-  aPublish,
-  gibibyte,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../tests/fakes/controller_deps.ts";
+import { aCreate, gibibyte, inTime, testContext, testController } from "../../tests/fakes/controller_deps.ts";
 import type { Mishap, StoreMethod } from "../../tests/fakes/mishap.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../tests/fakes/volume_calls.ts";
 import { volumeIdFor } from "../volume/model/ids/ids.ts";
-import { nodeIdsOf, parseComment } from "../volume/model/record.ts";
-import { publishVolume } from "./attachments/publish.ts";
-import { unpublishVolume } from "./attachments/unpublish.ts";
 import { VolumeMemory } from "./records/memory.ts";
 import { createVolume } from "./volumes/create.ts";
-import { deleteVolume } from "./volumes/delete.ts";
-import { expandVolume } from "./volumes/expand.ts";
 import { createSnapshot } from "./snapshots/create.ts";
 import { deleteSnapshot } from "./snapshots/delete.ts";
 
@@ -33,15 +21,8 @@ async function controller(remembers: boolean) {
   const { store, clock } = made;
   const deps = { ...made.deps, memory: new VolumeMemory(made.deps.clock, remembers) };
   const done = <T>(work: Promise<T>) => inTime(clock, work);
-  const calls = {
-    create: () => done(createVolume(deps, aCreate(name), context)),
-    publish: (node = "n1") => done(publishVolume(deps, id, aPublish(node), testParameters, context)),
-    unpublish: (node = "n1") => done(unpublishVolume(deps, id, node, context)),
-    delete: () => done(deleteVolume(deps, id, context)),
-    expand: (sizeBytes: bigint) =>
-      done(expandVolume(deps, id, { requiredBytes: sizeBytes, limitBytes: 0n }, context)),
-  };
-  await calls.create();
+  const create = () => done(createVolume(deps, aCreate(name), context));
+  await create();
   const refuseLate = (...methods: StoreMethod[]) => {
     for (const method of methods) store.mishap(method, refusedLate);
   };
@@ -49,18 +30,15 @@ async function controller(remembers: boolean) {
     store.clearMishaps();
     store.runLate();
   };
-  const holders = () => {
-    const parsed = parseComment(store.disks.get(id)?.comment ?? "");
-    return parsed.state === "record" ? nodeIdsOf(parsed.comment.record.holders) : undefined;
-  };
-  return { ...made, deps, done, calls, refuseLate, runLate, holders };
+  const calls = { ...volumeCalls({ ...made, deps }, id), create };
+  return { ...made, deps, done, calls, refuseLate, runLate };
 }
 
 for (const remembers of [true, false]) {
   const how = remembers ? "remembered" : "read";
 
   Deno.test(`a withdrawal that was refused and runs late takes nothing from a node that was answered OK: ${how}`, async () => {
-    const { store, calls, refuseLate, runLate, holders } = await controller(remembers);
+    const { calls, refuseLate, runLate } = await controller(remembers);
     await calls.publish();
     refuseLate("change");
     // Where it was tried without a read, the call reads and does it once more.
@@ -68,50 +46,50 @@ for (const remembers of [true, false]) {
     else await assert.rejects(calls.unpublish(), refusal("unavailable", /timed out/));
     await calls.publish();
     runLate();
-    assert.deepEqual([store.disks.get(id)!.exported, holders()], [true, ["n1"]]);
+    assert.deepEqual([calls.disk().exported, calls.holders()], [true, "a"]);
   });
 
   Deno.test(`an export that was refused and runs late brings back no holder that has left: ${how}`, async () => {
-    const { store, calls, refuseLate, runLate, holders } = await controller(remembers);
+    const { store, calls, refuseLate, runLate } = await controller(remembers);
     refuseLate("exportUnseen", "change");
     await assert.rejects(calls.publish(), refusal("unavailable"));
     store.clearMishaps();
     await calls.unpublish();
     runLate();
-    assert.deepEqual([store.disks.get(id)!.exported, holders()], [false, []]);
+    assert.deepEqual([calls.disk().exported, calls.holders()], [false, ""]);
   });
 
   Deno.test(`a removal that was refused and runs late takes no volume that was created again: ${how}`, async () => {
-    const { store, calls, refuseLate, runLate, holders } = await controller(remembers);
+    const { store, calls, refuseLate, runLate } = await controller(remembers);
     refuseLate("removeUnseen", "remove");
-    await assert.rejects(calls.delete(), refusal("unavailable"));
+    await assert.rejects(calls.remove(), refusal("unavailable"));
     store.clearMishaps();
     await calls.create();
     runLate();
-    assert.deepEqual(holders(), []);
-    assert.ok(store.allFiles.has(store.disks.get(id)!.imagePath));
+    assert.equal(calls.holders(), "");
+    assert.ok(store.allFiles.has(calls.disk().imagePath));
   });
 
   Deno.test(`a growth that was refused and runs late changes no size that was answered: ${how}`, async () => {
     const { store, calls, refuseLate, runLate } = await controller(remembers);
     refuseLate("growUnseen", "change");
-    await assert.rejects(calls.expand(2n * gibibyte), refusal("unavailable"));
+    await assert.rejects(calls.expand(), refusal("unavailable"));
     store.clearMishaps();
-    assert.equal(await calls.expand(gibibyte), gibibyte);
+    assert.equal(await calls.expand(1n), gibibyte);
     runLate();
-    assert.equal(store.disks.get(id)!.sizeBytes, gibibyte);
+    assert.equal(calls.disk().sizeBytes, gibibyte);
   });
 
   Deno.test(`a disk whose addition was refused and runs late is found by the next try: ${how}`, async () => {
-    const { store, calls, refuseLate, runLate, holders } = await controller(remembers);
-    await calls.delete();
+    const { store, calls, refuseLate, runLate } = await controller(remembers);
+    await calls.remove();
     refuseLate("addUnseen", "addAlone", "add");
     await assert.rejects(calls.create(), refusal("unavailable"));
     store.clearMishaps();
     await calls.create();
-    const { comment } = store.disks.get(id)!;
+    const { comment } = calls.disk();
     runLate();
-    assert.deepEqual([store.disks.get(id)!.comment, holders()], [comment, []]);
+    assert.deepEqual([calls.disk().comment, calls.holders()], [comment, ""]);
     assert.deepEqual(store.violations, []);
   });
 

@@ -9,38 +9,36 @@ import {
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { publishVolume } from "./publish.ts";
 import { maxCommentBytes, nodeDigest } from "../../volume/model/record.ts";
 import type { DetachedNode } from "../../volume/ports/cluster_ports.ts";
-import { unpublishVolume } from "./unpublish.ts";
 
-const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
 
 /** A controller on a router with a block volume that the nodes a and b hold. */
-function controller(disk: Partial<StoredVolume> = {}) {
-  const { store, deps, notes, events } = testController({ unexportGraceMs: 0 });
+function controller(unexportGraceMs = 0) {
+  const made = testController({ unexportGraceMs });
   const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
-  store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders }), disk));
+  made.store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
+  const calls = volumeCalls(made);
   return {
-    ...{ store, deps, notes, events },
-    disk: () => store.disks.get("pvc-1")!,
-    unpublish: (nodeId: string) => unpublishVolume(deps, "pvc-1", nodeId, context),
-    publish: (nodeId: string) =>
-      publishVolume(deps, "pvc-1", aPublish(nodeId, { capability: sharedBlock }), testParameters, context),
+    ...made,
+    ...calls,
+    publish: (nodeId: string) => calls.publish(nodeId, { capability: sharedBlock }),
   };
 }
 
 const detachingNode = { kind: "leaver-unfenced", volumeId: "pvc-1", nodeId: "a", remaining: ["b"] } as const;
 
 Deno.test("a node that leaves is reported as not fenced: in one command, and the other one's export is left as it is", async () => {
-  const { store, notes, events, disk, unpublish } = controller();
+  const { store, notes, events, disk, holders, unpublish } = controller();
   const { comment, ...before } = disk();
   await unpublish("a");
   assert.deepEqual(store.calls.map(({ method }) => method), ["view", "change"]);
   const { comment: written, ...after } = disk();
   assert.notEqual(written, comment);
+  assert.equal(holders(), "b");
   assert.deepEqual([after, store.bounces], [before, []]);
   assert.match(notes.join(), /the node that left is not fenced/);
   assert.deepEqual(events, [detachingNode]);
@@ -173,18 +171,13 @@ Deno.test("a machine that cannot be told does not come back in the place of one 
 });
 
 Deno.test("that a kubelet says it has given a volume up shortens no grace", async () => {
-  const { store, deps, clock } = testController({ unexportGraceMs: 10_000 });
+  const { deps, clock, unpublish } = controller(10_000);
   Object.assign(deps, { detachedNodes: { reasonAgainst: () => Promise.resolve(undefined) } });
-  const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
-  store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
-  for (const nodeId of ["a", "b"]) await unpublishVolume(deps, "pvc-1", nodeId, context);
+  for (const nodeId of ["a", "b"]) await unpublish(nodeId);
   const soon = testContext({ deadlineMs: clock.now() + 9_000 });
-  const publish = publishVolume(
-    deps,
-    "pvc-1",
-    aPublish("c", { capability: sharedBlock }),
-    testParameters,
-    soon,
+  const request = aPublish("c", { capability: sharedBlock });
+  await assert.rejects(
+    publishVolume(deps, "pvc-1", request, testParameters, soon),
+    refusal("unavailable", /withdrawn only a moment ago/),
   );
-  await assert.rejects(publish, refusal("unavailable", /withdrawn only a moment ago/));
 });

@@ -1,17 +1,9 @@
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import type { PublishRequest } from "../../volume/rules/publish.ts";
 import { type VolumeRecord } from "../../volume/model/record.ts";
-import { publishVolume } from "./publish.ts";
-
-const context = testContext();
 
 /** A controller on a router with the volume `pvc-1`. */
 function controller(record: Partial<VolumeRecord>) {
@@ -72,7 +64,7 @@ Deno.test("publishVolume() goes without the consent of a cluster that does not a
   const made = controller({ epoch: { counter: 1, nonce: "0123abcd" } });
   const allowsFormat = () => Promise.reject(new Error("the API server is away"));
   const deps = { ...made.deps, consents: { claimOf: () => undefined, allowsFormat } };
-  const published = await publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
+  const published = await volumeCalls({ ...made, deps }).publish();
   assert.deepEqual([published["mayFormat"], published["claim"]], ["false", undefined]);
   assert.match(made.notes.join(), /cannot read whether the claim's owner allows a format/);
 });

@@ -1,21 +1,16 @@
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  sharedBlock,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { sharedBlock, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import type { NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import type { ControllerDeps } from "../deps.ts";
 import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
-import { publishVolume } from "./publish.ts";
 
 /** A shared block volume that these nodes hold, and pairs of which `reason` is said. */
 function scene(reason: string | undefined, nodes: readonly string[] = ["a"]) {
-  const { store, deps, events } = testController();
+  const made = testController();
+  const { store, deps, events } = made;
   const holders = nodes.map((node) => aHolder(node, { mode: "multi-node-multi-writer" }));
   const epoch = { counter: 1, nonce: "0a0b0c0d" };
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
@@ -26,10 +21,8 @@ function scene(reason: string | undefined, nodes: readonly string[] = ["a"]) {
       return Promise.resolve(reason);
     },
   };
-  const publish = (nodeId: string, over: ControllerDeps = deps) => {
-    const request = aPublish(nodeId, { capability: sharedBlock });
-    return publishVolume({ ...over, pairs }, "pvc-1", request, testParameters, testContext());
-  };
+  const publish = (nodeId: string, over: ControllerDeps = deps) =>
+    volumeCalls({ ...made, deps: { ...over, pairs } }).publish(nodeId, { capability: sharedBlock });
   return { store, deps, events, asked, publish };
 }
 

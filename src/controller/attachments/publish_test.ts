@@ -4,7 +4,6 @@ import {
   aCreate,
   aPublish,
   gibibyte,
-  inTime,
   sharedBlock,
   testContext,
   testController,
@@ -13,13 +12,12 @@ import {
 } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishRequest } from "../../volume/rules/publish.ts";
-import { formatComment, newComment, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
+import { formatComment, newComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { createVolume } from "../volumes/create.ts";
 import { publishVolume } from "./publish.ts";
-import { unpublishVolume } from "./unpublish.ts";
-import type { ControllerSettings } from "../deps.ts";
 
 const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
@@ -30,19 +28,10 @@ const joint: Partial<PublishRequest> = { capability: sharedBlock };
 function controller(
   record: Partial<VolumeRecord> = {},
   disk: Partial<StoredVolume> = {},
-  settings: Partial<ControllerSettings> = {},
 ) {
-  const { store, deps, ...rest } = testController(settings);
-  store.put(aDisk(aRecord(record), disk));
-  const publish = (nodeId: string, request: Partial<PublishRequest> = {}, over = context) =>
-    publishVolume(deps, "pvc-1", aPublish(nodeId, request), testParameters, over);
-  const unpublish = (nodeId: string) => unpublishVolume(deps, "pvc-1", nodeId, context);
-  return { store, deps, publish, unpublish, ...rest };
-}
-
-function recordOf(disk: StoredVolume | undefined): VolumeRecord {
-  const parsed = parseComment(disk?.comment ?? "");
-  return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
+  const made = testController();
+  made.store.put(aDisk(aRecord(record), disk));
+  return { ...made, ...volumeCalls(made) };
 }
 
 Deno.test("publishVolume() exports nothing while the pool of the image is not mounted", async () => {
@@ -114,12 +103,12 @@ Deno.test("publishVolume() takes two commands, one when it is done, and answers 
 });
 
 Deno.test("publishVolume() exports under the epoch's NQN and reports the node all that it needs", async () => {
-  const { store, deps } = testController();
-  const { stored } = await createVolume(deps, aCreate("a"), context);
+  const made = testController();
+  const { stored } = await createVolume(made.deps, aCreate("a"), context);
   const parameters = { ...testParameters, nvmeAddress: "10.9.9.9,fd00::1", nvmePort: 4444 };
-  const answer = await publishVolume(deps, stored.id, aPublish("a"), parameters, context);
-  const disk = store.disks.get(stored.id)!;
-  const record = recordOf(disk);
+  const answer = await publishVolume(made.deps, stored.id, aPublish("a"), parameters, context);
+  const calls = volumeCalls(made, stored.id);
+  const [disk, record] = [calls.disk(), calls.record()];
   assert.deepEqual([disk.exported, disk.exportNqn, disk.exportPort], [true, answer.nqn, 4444]);
   assert.equal(answer.nqn, `${testPrefix}:${stored.id}:1-${record.epoch?.nonce}`);
   assert.deepEqual(record.holders.map((holder) => holder.nodeId), ["a"]);
@@ -140,11 +129,11 @@ Deno.test("publishVolume() exports under the epoch's NQN and reports the node al
 });
 
 Deno.test("publishVolume() allows formatting in the first epoch only, and never where it is read-only", async () => {
-  const { clock, publish, unpublish } = controller();
+  const { publish, unpublish } = controller();
   assert.equal((await publish("a")).mayFormat, "true");
   assert.equal((await publish("a")).mayFormat, "true");
   await unpublish("a");
-  assert.equal((await inTime(clock, publish("a"))).mayFormat, "false");
+  assert.equal((await publish("a")).mayFormat, "false");
 
   const reading = await controller().publish("a", { readOnly: true });
   assert.deepEqual([reading.readonly, reading.mayFormat], ["true", "false"]);
@@ -156,7 +145,7 @@ Deno.test("publishVolume() allows formatting in the first epoch only, and never 
 });
 
 Deno.test("publishVolume() lets only the holder that began a read-only epoch replay a log", async () => {
-  const { clock, publish, unpublish } = controller({ capabilities: "ext4/nw" });
+  const { publish, unpublish } = controller({ capabilities: "ext4/nw" });
   const readers = { capability: { ...writer, mode: "multi-node-reader-only" } } as const;
   const mayReplay = async (node: string) => (await publish(node, readers)).mayReplay;
   const first = await publish("a", readers);
@@ -169,9 +158,9 @@ Deno.test("publishVolume() lets only the holder that began a read-only epoch rep
   await unpublish("b");
   assert.equal(await mayReplay("a"), undefined);
   await unpublish("a");
-  assert.equal(await inTime(clock, mayReplay("c")), "true");
+  assert.equal(await mayReplay("c"), "true");
   await unpublish("c");
-  assert.equal((await inTime(clock, publish("c"))).mayReplay, undefined);
+  assert.equal((await publish("c")).mayReplay, undefined);
 });
 
 Deno.test("publishVolume() refuses another node over a controller's restart, from the record alone", async () => {
@@ -201,9 +190,9 @@ Deno.test("publishVolume() re-asserts a lost or edited export for its holder wit
 });
 
 Deno.test("publishVolume() withdraws what nobody holds, waits out the grace, and begins a new epoch", async () => {
-  const { store, clock, publish } = controller({ epoch }, { exported: true });
+  const { store, publish } = controller({ epoch }, { exported: true });
   store.lingerMs = 10_000;
-  const answer = await inTime(clock, publish("a"));
+  const answer = await publish("a");
   assert.match(answer.epoch!, /^4-/);
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "view", "change"]);
   assert.deepEqual(store.violations, []);
@@ -224,7 +213,7 @@ Deno.test("publishVolume() waits out the grace of the last withdrawal, also when
     };
     const later = { ...deps, clock: set };
     const startMs = clock.monotonicMs();
-    await inTime(clock, publishVolume(later, "pvc-1", aPublish("b"), testParameters, context));
+    await volumeCalls({ store, clock, deps: later }).publish("b");
     assert.ok(clock.monotonicMs() - startMs >= 9_000);
     assert.deepEqual(store.violations, [], `${setMs} ms`);
   }
@@ -235,9 +224,9 @@ Deno.test("publishVolume() waits the whole grace after a withdrawal that was car
   store.lingerMs = 10_000;
   await publish("a");
   store.mishap("change", { takesMs: 15_000, unreadable: true });
-  await assert.rejects(inTime(clock, unpublish("a")), refusal("unavailable"));
+  await assert.rejects(unpublish("a"), refusal("unavailable"));
   const startMs = clock.now();
-  await inTime(clock, publish("b"));
+  await publish("b");
   assert.ok(clock.now() - startMs >= 10_000);
   assert.deepEqual(store.violations, []);
 });
@@ -249,31 +238,33 @@ Deno.test("publishVolume() counts no second withdrawal from the time of the firs
   await unpublish("a");
   store.edit("pvc-1", { exported: true });
   store.mishap("change", { takesMs: 15_000, unreadable: true });
-  await assert.rejects(inTime(clock, publish("b")), refusal("unavailable"));
+  await assert.rejects(publish("b"), refusal("unavailable"));
   const startMs = clock.now();
-  await inTime(clock, publish("b"));
+  await publish("b");
   assert.ok(clock.now() - startMs >= 10_000);
   assert.deepEqual(store.violations, []);
 });
 
 Deno.test("publishVolume() says at once that the grace outlasts the call, and changes nothing", async () => {
-  const { store, clock, publish, unpublish } = controller();
+  const { store, deps, clock, publish, unpublish } = controller();
   await publish("a");
   await unpublish("a");
   const before = store.snapshot();
   const short = testContext({ deadlineMs: clock.now() + 9_000 });
-  await assert.rejects(publish("b", {}, short), refusal("unavailable", /try again in 10 s/));
+  const call = publishVolume(deps, "pvc-1", aPublish("b"), testParameters, short);
+  await assert.rejects(call, refusal("unavailable", /try again in 10 s/));
   assert.deepEqual(store.snapshot(), before);
   assert.equal(clock.waiting, 0);
 });
 
 Deno.test("publishVolume() gives up the wait for the grace when the caller goes away", async () => {
-  const { store, clock, publish, unpublish } = controller();
+  const { store, deps, clock, publish, unpublish } = controller();
   await publish("a");
   await unpublish("a");
   const before = store.snapshot();
   const gone = new AbortController();
-  const call = publish("b", {}, testContext({ signal: gone.signal }));
+  const context = testContext({ signal: gone.signal });
+  const call = publishVolume(deps, "pvc-1", aPublish("b"), testParameters, context);
   await clock.advance(1_000);
   gone.abort(new Error("gone"));
   await assert.rejects(call, /gone/);
@@ -319,10 +310,10 @@ Deno.test("publishVolume() is busy when the record changes between looking and a
 });
 
 Deno.test("publishVolume() lets one of two controllers win, and only one", async () => {
-  const { store, publish } = controller();
+  const { publish, holders } = controller();
   const results = await Promise.allSettled([publish("a"), publish("b")]);
   assert.deepEqual(results.map((result) => result.status), ["fulfilled", "rejected"]);
-  assert.deepEqual(recordOf(store.disks.get("pvc-1")).holders.map((holder) => holder.nodeId), ["a"]);
+  assert.equal(holders(), "a");
 });
 
 Deno.test("publishVolume() refuses unknown nodes and volumes", async () => {
@@ -378,11 +369,10 @@ Deno.test("publishVolume() answers OK only when an earlier withdrawal can no lon
 });
 
 Deno.test("publishVolume() refuses a disk that was copied on the router, record and all", async () => {
-  const { store, deps, publish } = controller();
+  const { store, deps, publish, disk, record } = controller();
   await publish("a");
-  const original = store.disks.get("pvc-1")!;
-  const comment = formatComment(newComment({ ...recordOf(original), holders: [] }));
-  store.disks.set("copy", { ...original, id: "copy", comment, exported: false });
+  const comment = formatComment(newComment({ ...record(), holders: [] }));
+  store.disks.set("copy", { ...disk(), id: "copy", comment, exported: false });
   await refusedUnchanged(
     store,
     () => publishVolume(deps, "copy", aPublish("b"), testParameters, context),
@@ -391,12 +381,11 @@ Deno.test("publishVolume() refuses a disk that was copied on the router, record 
 });
 
 Deno.test("publishVolume() tells a node which machine it was published to, and keeps to that while the node holds it", async () => {
-  const { store, deps } = controller();
+  const { store, deps, clock } = controller();
   let machine: string | undefined = "0a0b0c0d";
   let asked = 0;
   const nodes = { ...deps.nodes, machineOf: () => (asked++, Promise.resolve(machine)) };
-  const publish = () =>
-    publishVolume({ ...deps, nodes }, "pvc-1", aPublish("a"), testParameters, testContext());
+  const { publish, record } = volumeCalls({ store, clock, deps: { ...deps, nodes } });
   const first = await publish();
   assert.equal(first["machine"], "0a0b0c0d");
   for (const other of ["ffffffff", undefined]) {
@@ -404,17 +393,16 @@ Deno.test("publishVolume() tells a node which machine it was published to, and k
     assert.deepEqual(await publish(), first);
   }
   assert.equal(asked, 1, "the cluster is asked for a new holder only");
-  assert.equal(recordOf(store.disks.get("pvc-1")).holders[0]!.machine, "0a0b0c0d");
+  assert.equal(record().holders[0]!.machine, "0a0b0c0d");
 });
 
 Deno.test("publishVolume() notes the machines of all that write, and of readers only the first", async () => {
   const machinesOf = async (capability: PublishRequest["capability"], capabilities: string) => {
-    const { store, deps } = controller({ capabilities, blankEpoch: 0 });
+    const { store, deps, clock } = controller({ capabilities, blankEpoch: 0 });
     const nodes = { ...deps.nodes, machineOf: (id: string) => Promise.resolve(`0000000${id}`) };
-    for (const id of ["a", "b"]) {
-      await publishVolume({ ...deps, nodes }, "pvc-1", aPublish(id, { capability }), testParameters, context);
-    }
-    return recordOf(store.disks.get("pvc-1")).holders.map(({ machine }) => machine);
+    const { publish, record } = volumeCalls({ store, clock, deps: { ...deps, nodes } });
+    for (const id of ["a", "b"]) await publish(id, { capability });
+    return record().holders.map(({ machine }) => machine);
   };
   assert.deepEqual(await machinesOf(sharedBlock, "block/x"), ["0000000a", "0000000b"]);
   const reader = { access: "mount", filesystem: "xfs", mode: "multi-node-reader-only" } as const;

@@ -1,12 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aHolder,
@@ -18,12 +12,12 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { legacyEpoch } from "../../volume/model/epoch.ts";
 import { nameDigest } from "../../volume/model/ids/ids.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
-import { publishVolume } from "./publish.ts";
+import type { VolumeRecord } from "../../volume/model/record.ts";
 import { unpublishVolume, withdrawVolume } from "./unpublish.ts";
 
 const context = testContext();
@@ -35,14 +29,9 @@ function controller(
   record: Partial<VolumeRecord> = { epoch, holders: [aHolder("a")] },
   disk: Partial<StoredVolume> = {},
 ) {
-  const { store, deps, ...rest } = testController();
-  store.put(aDisk(aRecord(record), disk));
-  const unpublish = (nodeId: string, over = context) => unpublishVolume(deps, "pvc-1", nodeId, over);
-  const record_ = () => {
-    const parsed = parseComment(store.disks.get("pvc-1")!.comment);
-    return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
-  };
-  return { store, deps, unpublish, record: record_, ...rest };
+  const made = testController();
+  made.store.put(aDisk(aRecord(record), disk));
+  return { ...made, ...volumeCalls(made) };
 }
 
 Deno.test("unpublishVolume() takes the export away in two commands, and one when it is gone", async () => {
@@ -73,34 +62,6 @@ Deno.test("unpublishVolume() without a node takes it from all of them", async ()
   });
   await unpublish("");
   assert.deepEqual([store.disks.get("pvc-1")?.exported, record().holders], [false, []]);
-});
-
-Deno.test("unpublishVolume() leaves the export to the other holder and says that the detaching node is not fenced", async () => {
-  const { store, unpublish, record, notes } = controller({
-    capabilities: "block/x",
-    epoch,
-    holders: [shared("a"), shared("b")],
-  });
-  await unpublish("a");
-  assert.deepEqual([store.disks.get("pvc-1")?.exported, record().holders], [true, [shared("b")]]);
-  assert.equal(store.takeCount(), 2);
-  assert.match(notes.join(), /the node that left is not fenced/);
-  await unpublish("b");
-  assert.equal(store.disks.get("pvc-1")?.exported, false);
-});
-
-Deno.test("unpublishVolume() does not answer OK while the record still names the detaching node", async () => {
-  const { store, unpublish, record } = controller({
-    capabilities: "block/x",
-    epoch,
-    holders: [shared("a"), shared("b")],
-  });
-  for (const mishap of [{ runs: false }, { refusal: "failure: no" }]) {
-    store.mishap("change", mishap);
-    await assert.rejects(unpublish("a"), refusal("unavailable"));
-  }
-  await unpublish("a");
-  assert.deepEqual(record().holders, [shared("b")]);
 });
 
 Deno.test("unpublishVolume() takes nothing from the holder for a node that is none", async () => {
@@ -225,26 +186,24 @@ Deno.test("unpublishVolume() leaves the export of another volume in its slot on 
 Deno.test("unpublishVolume() is not done while the pool is away whose folder the PersistentVolume names", async () => {
   const cluster = new FakeClusterView();
   cluster.contexts.set("pvc-1", { volumePath: "/old/csi" });
-  const { store, deps } = testController({}, 1, cluster);
-  const disk = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), {
-    imagePath: plainImage("pvc-1", "/old/csi"),
-  });
-  store.put(disk);
+  const made = testController({}, 1, cluster);
+  const [{ store }, { unpublish, disk }] = [made, volumeCalls(made)];
+  const imagePath = plainImage("pvc-1", "/old/csi");
+  store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { imagePath }));
   store.hidden.add("pvc-1");
-  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
   await refusedUnchanged(store, unpublish, refusal("unavailable", /not mounted on the router: pool=old/));
   store.hidden.clear();
   store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "old" }];
   await unpublish();
-  assert.equal(store.disks.get("pvc-1")!.exported, false);
+  assert.equal(disk().exported, false);
 });
 
 Deno.test("unpublishVolume() is not done below another volume's disk while its own may still come back", async () => {
   const otherBase = "/pool2/csi";
-  const { store, deps } = testController({ basePaths: [testBase, otherBase] });
+  const made = testController({ basePaths: [testBase, otherBase] });
+  const [{ store }, { unpublish }] = [made, volumeCalls(made)];
   const other = aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-2" });
   store.disks.set("pvc-1", { ...other, id: "pvc-1" });
-  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
   await refusedUnchanged(store, unpublish, refusal("unavailable", /not mounted on the router: pool=pool2/));
   store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "pool2" }];
   const own = aDisk(aRecord({ epoch }), { id: "pvc-3", imagePath: plainImage("pvc-1", otherBase) });
@@ -338,13 +297,13 @@ Deno.test("unpublishVolume() takes every kind of volume from its node, whatever 
 });
 
 Deno.test("unpublishVolume() writes a withdrawal that the router ran late once, and the grace counts from its read-back", async () => {
-  const { store, deps, unpublish, clock } = controller();
+  const { store, publish, unpublish, clock } = controller();
   store.lingerMs = 10_000;
   store.mishap("change", { takesMs: 25_000 });
-  await inTime(clock, unpublish("a"));
+  await unpublish("a");
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "change"]);
   const startMs = clock.monotonicMs();
-  await inTime(clock, publishVolume(deps, "pvc-1", aPublish("b"), testParameters, context));
+  await publish("b");
   assert.ok(clock.monotonicMs() - startMs >= 9_000);
   assert.deepEqual(store.violations, []);
 });
@@ -352,35 +311,29 @@ Deno.test("unpublishVolume() writes a withdrawal that the router ran late once, 
 Deno.test("unpublishVolume() answers OK only when an earlier publish can no longer take effect", async () => {
   const joins = { capability: { access: "block", mode: "multi-node-multi-writer" } } as const;
   const cases = [
-    [{}, aPublish("b")],
-    [{ capabilities: "block/x", epoch, holders: [shared("a")] }, aPublish("b", joins)],
+    [{}, {}],
+    [{ capabilities: "block/x", epoch, holders: [shared("a")] }, joins],
   ] as const;
   for (const [record, request] of cases) {
-    const { store, deps, unpublish, record: recordNow } = controller(record);
+    const { store, publish, unpublish, disk, holders } = controller(record);
     store.mishap("change", { late: true, unreadable: true });
-    await assert.rejects(
-      publishVolume(deps, "pvc-1", request, testParameters, context),
-      refusal("unavailable"),
-    );
-    const before = store.disks.get("pvc-1")!;
+    await assert.rejects(publish("b", request), refusal("unavailable"));
+    const before = disk();
     store.takeCount();
     await unpublish("b");
     assert.equal(store.takeCount(), 2);
     store.runLate();
-    assert.deepEqual(store.disks.get("pvc-1"), { ...before, comment: store.disks.get("pvc-1")!.comment });
-    assert.ok(recordNow().holders.every((holder) => holder.nodeId !== "b"));
+    assert.deepEqual(disk(), { ...before, comment: disk().comment });
+    assert.doesNotMatch(holders(), /b/);
     await unpublish("b");
     assert.equal(store.takeCount(), 1);
   }
 });
 
 Deno.test("unpublishVolume() is busy when an earlier publish takes effect after the look, and then undoes it", async () => {
-  const { store, deps, unpublish } = controller({});
+  const { store, publish, unpublish } = controller({});
   store.mishap("change", { late: true, unreadable: true });
-  await assert.rejects(
-    publishVolume(deps, "pvc-1", aPublish("b"), testParameters, context),
-    refusal("unavailable"),
-  );
+  await assert.rejects(publish("b"), refusal("unavailable"));
   store.mishap("change", { before: () => store.runLate() });
   await assert.rejects(unpublish("b"), refusal("busy"));
   await unpublish("b");

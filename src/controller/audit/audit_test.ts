@@ -2,12 +2,10 @@ import assert from "node:assert/strict";
 import { aClusterVolume, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import {
   aCreate,
-  aPublish,
   gibibyte,
   inTime,
   testContext,
   testController,
-  testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
@@ -19,6 +17,7 @@ import {
   testCluster,
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import type { AuditFinding } from "../../volume/rules/audit/finding.ts";
 import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -28,8 +27,6 @@ import { formatComment, newComment } from "../../volume/model/record.ts";
 import { auditRouter, deleteOrphan } from "./audit.ts";
 import { AuditLoop } from "./audit_loop.ts";
 import { createVolume } from "../volumes/create.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 
 const asked = { vouched: false };
 
@@ -42,11 +39,12 @@ function audited() {
 }
 
 /** A volume that was used once and is not any more. */
-async function used({ deps, clock }: ReturnType<typeof testController>, name: string): Promise<string> {
+async function used(test: ReturnType<typeof testController>, name: string): Promise<string> {
   const id = volumeIdFor(name);
-  await inTime(clock, createVolume(deps, aCreate(name), testContext()));
-  await inTime(clock, publishVolume(deps, id, aPublish("node-1"), testParameters, testContext()));
-  await inTime(clock, unpublishVolume(deps, id, "node-1", testContext()));
+  await inTime(test.clock, createVolume(test.deps, aCreate(name), testContext()));
+  const { publish, unpublish } = volumeCalls(test, id);
+  await publish();
+  await unpublish();
   return id;
 }
 
@@ -130,12 +128,10 @@ Deno.test("deleteOrphan() deletes no disk that was used or changed since it was 
   const id = await used(test, "pvc-a");
   await test.clock.advance(3_600_000);
   const { remove } = await findOne(test, "disk-without-pv");
-  await inTime(
-    test.clock,
-    publishVolume(test.deps, id, aPublish("node-1"), testParameters, testContext()),
-  );
+  const { publish, unpublish } = volumeCalls(test, id);
+  await publish();
   await assert.rejects(remove(), refusal("busy", /changed at the same time/));
-  await inTime(test.clock, unpublishVolume(test.deps, id, "node-1", testContext()));
+  await unpublish();
   await assert.rejects(remove(), refusal("busy", /changed at the same time/));
   assert.equal(test.store.disks.has(id), true);
 });

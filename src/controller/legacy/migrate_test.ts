@@ -1,23 +1,15 @@
 import assert from "node:assert/strict";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
-import {
-  aPublish,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aHolder, testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { type Holder, parseComment } from "../../volume/model/record.ts";
-import { deleteVolume } from "../volumes/delete.ts";
-import { publishVolume } from "../attachments/publish.ts";
+import type { Holder } from "../../volume/model/record.ts";
 import { releaseVolume } from "../attachments/release.ts";
 import { adoptVolume } from "./adopt.ts";
 import { distrust } from "../records/memory.ts";
 import { migrateAll } from "./migrate_all.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const nqn = `${testPrefix}:${id}`;
@@ -37,15 +29,8 @@ function scene(...attached: readonly (readonly [node: string, epochCounter: numb
   cluster.used = [aClusterVolume(id)];
   cluster.attached = attached.map(([node, epochCounter]) => anAttachment(id, node, { epochCounter }));
   const test = testController({}, 1, cluster);
-  const { deps, store, clock } = test;
-  store.put(left);
-  const publish = (node: string) =>
-    inTime(clock, publishVolume(deps, id, aPublish(node), testParameters, testContext()));
-  const record = () => {
-    const parsed = parseComment(store.disks.get(id)!.comment);
-    return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
-  };
-  return { ...test, cluster, publish, record, disk: () => store.disks.get(id)! };
+  test.store.put(left);
+  return { ...test, ...volumeCalls(test, id), cluster };
 }
 
 const older = { kind: "older-epoch", volumeId: id, recorded: 0, known: 3, withdrawn: true } as const;
@@ -93,12 +78,12 @@ Deno.test("whoever has it by the legacy driver's name goes on, whatever this dri
 });
 
 Deno.test("a volume that is taken over right after a boot could have another disk on its image that is not back yet", async () => {
-  const { deps, store, clock, publish, disk } = scene();
+  const { deps, store, clock, publish, unpublish, disk } = scene();
   store.put({ ...left, id: "snap-of-it", exportNqn: `${testPrefix}:snap-of-it` });
   store.reboot();
   store.hidden.add("snap-of-it");
   await assert.rejects(publish("node-1"), refusal("unavailable", /booted only/));
-  await assert.rejects(unpublishVolume(deps, id, "node-1", testContext()), refusal("unavailable"));
+  await assert.rejects(unpublish("node-1"), refusal("unavailable"));
   assert.deepEqual(disk(), left);
   store.hidden.clear();
   await clock.advance(deps.settings.settleMs);
@@ -107,11 +92,11 @@ Deno.test("a volume that is taken over right after a boot could have another dis
 });
 
 Deno.test("deleting a volume of the legacy driver leaves a folder of its name, which is somebody's", async () => {
-  const { deps, store, clock } = scene();
+  const { store, remove } = scene();
   const copy = `${testBase}/${id}/disk.img`;
   store.putImage(copy, 1n << 30n);
   for (let time = 1; time <= 2; time++) {
-    await inTime(clock, deleteVolume(deps, id, testContext()));
+    await remove();
     assert.equal(store.disks.has(id), false);
     assert.deepEqual([store.allFiles.has(left.imagePath), store.allFiles.has(copy)], [false, true]);
   }
@@ -173,17 +158,16 @@ async function cutOff() {
 }
 
 Deno.test("the record that a take-over has left is not written again", async () => {
-  const { deps, store, clock, disk } = await cutOff();
-  await inTime(clock, unpublishVolume(deps, id, "node-1", testContext()));
+  const { store, unpublish, disk } = await cutOff();
+  await unpublish("node-1");
   assert.equal(disk().exported, false);
   assert.deepEqual(store.calls.map(({ method }) => method), ["view", "change", "view"]);
 });
 
 Deno.test("what an earlier leader has sent may still undo how a take-over is finished", async () => {
-  const { deps, store, clock, disk } = await cutOff();
+  const { store, clock, unpublish, disk } = await cutOff();
   const exported = disk();
   const after = () => void (disk().exported || clock.timer(1_000, () => store.put(exported)));
   for (let time = 1; time <= 2; time++) store.mishap("change", { after });
-  const finished = inTime(clock, unpublishVolume(deps, id, "node-1", testContext()));
-  await assert.rejects(finished, refusal("busy"));
+  await assert.rejects(unpublish("node-1"), refusal("busy"));
 });

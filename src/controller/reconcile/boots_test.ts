@@ -1,19 +1,12 @@
 import assert from "node:assert/strict";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
-import {
-  aPublish,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { aDisk, aHolder, aRecord, testBase, testPrefix } from "../../../tests/fakes/records.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { ReconcileLoopSettings } from "./loop.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import { getVolume } from "../volumes/read.ts";
 import { RouterBoots } from "./boots.ts";
 import { comparedStore } from "./compared_store.ts";
@@ -38,11 +31,11 @@ async function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   let running = loop().run(stop.signal);
   await clock.advance(1_000);
   store.takeCount();
+  const calls = { ...deps, store: comparedStore(store, boots) };
   return {
     ...controller,
-    cluster,
-    boots,
-    calls: { ...deps, store: comparedStore(store, boots) },
+    ...{ cluster, boots, calls },
+    publish: volumeCalls({ ...controller, deps: calls }).publish,
     disk: (): StoredVolume => store.disks.get("pvc-1")!,
     /** The router boots, and has lost its last seconds. */
     powerCut() {
@@ -135,7 +128,7 @@ Deno.test("a call whose read is the first answer since a boot waits for the roun
 Deno.test("no call asks a router that has not booted more often than it did", async () => {
   await using at = await scene();
   await getVolume(at.calls, "pvc-1", testContext());
-  await publishVolume(at.calls, "pvc-1", aPublish("node-2"), testParameters, testContext());
+  await at.publish("node-2");
   assert.deepEqual(at.store.calls.map(({ method }) => method), ["view", "view"]);
 });
 
@@ -180,8 +173,7 @@ Deno.test("a call that keeps the round from its volume compares that itself, and
   at.cluster.attached = [{ ...attachment, epochCounter: 4 }];
   at.powerCut();
   const release = at.deps.locks.tryTake(["pvc-1"], "publish")!;
-  const publish = publishVolume(at.calls, "pvc-1", aPublish("node-1"), testParameters, testContext());
-  assert.match((await inTime(at.clock, publish))["epoch"]!, /^5-/);
+  assert.match((await at.publish("node-1"))["epoch"]!, /^5-/);
   at.store.disks.set("pvc-1", older);
   release();
   await at.clock.advance(10_000);
@@ -214,17 +206,16 @@ Deno.test("without a loop, as without a cluster or on a replica that does not le
 for (const holds of [true, false]) {
   Deno.test(`a publish that an older record refuses asks the cluster first${holds ? "" : ", and is refused if that knows no later epoch"}`, async () => {
     const cluster = new FakeClusterView();
-    const { deps, store, clock, events } = testController({ unexportGraceMs: 0 }, 1, cluster);
-    store.put(older);
+    const made = testController({ unexportGraceMs: 0 }, 1, cluster);
+    const { publish, unpublish } = volumeCalls(made);
+    made.store.put(older);
     if (holds) cluster.attached = [{ ...attachment, epochCounter: 4 }];
-    const call = publishVolume(deps, "pvc-1", aPublish("node-3"), testParameters, testContext());
-    if (!holds) return await rejectsWith(call, "published-elsewhere", /node-1/);
-    const { epoch } = await inTime(clock, call);
-    assert.match(epoch!, /^5-/);
-    assert.deepEqual(events, [
+    if (!holds) return await rejectsWith(publish("node-3"), "published-elsewhere", /node-1/);
+    assert.match((await publish("node-3")).epoch!, /^5-/);
+    assert.deepEqual(made.events, [
       { kind: "older-epoch", volumeId: "pvc-1", recorded: 3, known: 4, withdrawn: true },
     ]);
-    await unpublishVolume(deps, "pvc-1", "node-3", testContext());
+    await unpublish("node-3");
   });
 }
 
@@ -232,9 +223,8 @@ const attachment = { volumeId: "pvc-1", nodeId: "node-2", attached: true, sinceS
 
 Deno.test("a publish is refused as before while the cluster does not answer whether the record is older", async () => {
   const cluster = new FakeClusterView();
-  const { deps, store } = testController({}, 1, cluster);
-  store.put(older);
+  const made = testController({}, 1, cluster);
+  made.store.put(older);
   cluster.readable = false;
-  const call = publishVolume(deps, "pvc-1", aPublish("node-3"), testParameters, testContext());
-  await rejectsWith(call, "published-elsewhere", /node-1/);
+  await rejectsWith(volumeCalls(made).publish("node-3"), "published-elsewhere", /node-1/);
 });

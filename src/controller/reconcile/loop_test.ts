@@ -1,18 +1,13 @@
 import assert from "node:assert/strict";
 import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
-import {
-  aPublish,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testBase, testPrefix } from "../../../tests/fakes/records.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { epochNqn } from "../../volume/model/epoch.ts";
-import { nodeIdsOf, parseComment, unfencedNode } from "../../volume/model/record.ts";
+import { unfencedNode } from "../../volume/model/record.ts";
 import type { DetachedNode } from "../../volume/ports/cluster_ports.ts";
 import { eventText } from "../../volume/rules/event_text.ts";
-import { publishVolume } from "../attachments/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { ReconcileLoop, type ReconcileLoopSettings } from "./loop.ts";
 
@@ -34,13 +29,9 @@ function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   const stop = new AbortController();
   return {
     ...controller,
+    ...volumeCalls(controller),
     cluster,
     disk: (id = "pvc-1") => store.disks.get(id)!,
-    record(id = "pvc-1") {
-      const parsed = parseComment(store.disks.get(id)!.comment);
-      assert.ok(parsed.state === "record");
-      return parsed.comment.record;
-    },
     kinds: () => events.map(({ kind }) => kind),
     /** Lets the loops run for a while. */
     async run(ms: number) {
@@ -109,25 +100,26 @@ Deno.test("a holder that no attachment names is taken away for the node that wai
   first.cluster.attach("pvc-1", "node-2", { attached: false });
   await first.run(graceMs - 60_000);
   assert.equal(first.disk().exported, true);
-  const { deps, cluster, disk, record, clock, run } = scene();
+  const { cluster, disk, record, publish, clock, run } = scene();
   cluster.attach("pvc-1", "node-2", { attached: false });
   const before = disk().exportNqn;
   await run(graceMs + 60_000);
   assert.deepEqual([disk().exported, record().holders], [false, []]);
   await clock.advance(60_000);
-  await publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext());
+  await publish("node-2");
+  assert.equal(disk().exported, true);
   assert.notEqual(disk().exportNqn, before);
 });
 
 Deno.test("of two holders the one that no attachment names is taken away, so that the next node may join", async () => {
-  const { store, cluster, record, run } = scene();
+  const { store, cluster, disk, holders: now, run } = scene();
   const mode = "multi-node-multi-writer";
   const holders = [aHolder("node-1", { mode }), aHolder("node-2", { mode })];
   store.put(aDisk(aRecord({ epoch, holders })));
   cluster.attach("pvc-1", "node-1");
   cluster.attach("pvc-1", "node-3", { nodeId: "node-3", attached: false });
   await run(graceMs + 60_000);
-  assert.deepEqual([nodeIdsOf(record().holders), store.disks.get("pvc-1")!.exported], [["node-1"], true]);
+  assert.deepEqual([now(), disk().exported], ["node-1", true]);
 });
 
 Deno.test("a holder stays as long as any attachment of the volume is done, or is that node's", async () => {
@@ -272,10 +264,10 @@ function forgottenDetaches(
 }
 
 Deno.test("a small cluster gets volumes back whose detaches the router has forgotten, once their node has given them up", async () => {
-  const { asked, exported, record, run, events } = forgottenDetaches("on", () => undefined);
+  const { asked, exported, run, events, ...made } = forgottenDetaches("on", () => undefined);
   await run(2 * graceMs);
   assert.deepEqual(exported(), []);
-  assert.deepEqual(record("pvc-4").holders, []);
+  assert.equal(volumeCalls(made, "pvc-4").holders(), "");
   const { nodeDigest, sinceSeconds } = unfencedNode(aHolder("node-1"));
   assert.deepEqual(asked[0], { volumeId: "pvc-1", nodeDigest, sinceSeconds });
   assert.ok(events.every((event) => event.kind === "export-unwanted" && event.withdrawn));
@@ -367,7 +359,7 @@ Deno.test("an export that a person turns on under an earlier name than an attach
 
 Deno.test("the epoch that follows one which the router has forgotten is later for every node", async () => {
   for (const exported of [true, false]) {
-    const { deps, cluster, store, record, events, clock, run } = scene();
+    const { cluster, store, record, publish, events, clock, run } = scene();
     store.edit("pvc-1", { exported });
     cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
     await run(120_000);
@@ -375,30 +367,18 @@ Deno.test("the epoch that follows one which the router has forgotten is later fo
     assert.notEqual(record().epoch?.nonce, "ffffffff");
     assert.equal(events.length, 1, "it is reported once");
     await clock.advance(60_000);
-    const { epoch } = await publishVolume(
-      deps,
-      "pvc-1",
-      aPublish("node-2"),
-      testParameters,
-      testContext(),
-    );
+    const { epoch } = await publish("node-2");
     assert.match(epoch!, /^7-/);
   }
 });
 
 Deno.test("a holder that etcd has forgotten is taken away though another node is attached in an earlier epoch", async () => {
-  const { deps, cluster, disk, record, clock, run } = scene();
+  const { cluster, disk, record, publish, clock, run } = scene();
   cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "3-0a0b0c0d" } });
   await run(graceMs + 60_000);
   assert.deepEqual([disk().exported, record().holders], [false, []]);
   await clock.advance(60_000);
-  const { epoch } = await publishVolume(
-    deps,
-    "pvc-1",
-    aPublish("node-2"),
-    testParameters,
-    testContext(),
-  );
+  const { epoch } = await publish("node-2");
   assert.match(epoch!, /^5-/);
 });
 
@@ -440,16 +420,6 @@ Deno.test("what is wrong with a volume is told when it begins and when it ends",
     events.map((event) => event.kind === "health" && event.problems.map(({ reason }) => reason)),
     [["NotExported"], []],
   );
-});
-
-Deno.test("a volume that was withdrawn can be published anew, under another NQN", async () => {
-  const { deps, disk, clock, run } = scene();
-  const before = disk().exportNqn;
-  await run(graceMs + 60_000);
-  await clock.advance(60_000);
-  await publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext());
-  assert.equal(disk().exported, true);
-  assert.notEqual(disk().exportNqn, before);
 });
 
 Deno.test("a volume that waits for a node without the driver is reported once, and not while it is attached", async () => {

@@ -1,25 +1,16 @@
 // Epochs only grow: also where the router has gone back in time, and only the cluster knows what nodes were given since.
 import assert from "node:assert/strict";
 import { anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
-import {
-  aCreate,
-  aPublish,
-  gibibyte,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { aCreate, inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { volumeIdFor } from "../../volume/model/ids/ids.ts";
-import { nodeIdsOf, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume, withdrawVolume } from "../attachments/unpublish.ts";
+import type { VolumeRecord } from "../../volume/model/record.ts";
+import { withdrawVolume } from "../attachments/unpublish.ts";
 import { VolumeMemory } from "./memory.ts";
 import { allowFormat } from "../volumes/allow_format.ts";
 import { createVolume } from "../volumes/create.ts";
-import { expandVolume } from "../volumes/expand.ts";
 
 const context = testContext();
 const id = "pvc-1";
@@ -39,20 +30,11 @@ function goneBack(over: Partial<VolumeRecord> = {}, latest = 4) {
   );
   view.attached = [anAttachment(id, "n2", { epochCounter: latest })];
   const done = <T>(work: Promise<T>) => inTime(clock, work);
-  const counter = () => {
-    const parsed = parseComment(store.disks.get(id)!.comment);
-    return parsed.state === "record" ? parsed.comment.record.epoch!.counter : assert.fail(parsed.state);
-  };
-  const holders = () => {
-    const parsed = parseComment(store.disks.get(id)!.comment);
-    return parsed.state === "record" ? nodeIdsOf(parsed.comment.record.holders) : assert.fail(parsed.state);
-  };
-  const publish = (node: string) => done(publishVolume(deps, id, aPublish(node), testParameters, context));
-  const unpublish = (node: string) => done(unpublishVolume(deps, id, node, context));
+  const calls = volumeCalls({ ...made, deps });
+  const counter = () => calls.record().epoch!.counter;
   /** Changes the record, so that this process remembers it although it is an old one. */
-  const remember = () =>
-    done(expandVolume(deps, id, { requiredBytes: 2n * gibibyte, limitBytes: 0n }, context));
-  return { ...made, deps, view, done, counter, holders, publish, unpublish, remember };
+  const remember = () => calls.expand();
+  return { ...made, ...calls, deps, view, done, counter, remember };
 }
 
 for (const remembers of [false, true]) {
@@ -62,7 +44,7 @@ for (const remembers of [false, true]) {
     const { publish, remember, counter, holders } = goneBack();
     if (remembers) await remember();
     await publish("n1");
-    assert.deepEqual([counter(), holders()], [5, ["n1"]]);
+    assert.deepEqual([counter(), holders()], [5, "n1"]);
   });
 
   Deno.test(`after an unpublish by the record's own holder the next epoch is later than any that the cluster knows: ${how}`, async () => {
@@ -80,7 +62,7 @@ for (const remembers of [false, true]) {
 Deno.test("a publish is not refused for a holder that was shut out before a later epoch", async () => {
   const { publish, counter, holders, events } = goneBack(held);
   await publish("n2");
-  assert.deepEqual([counter(), holders()], [5, ["n2"]]);
+  assert.deepEqual([counter(), holders()], [5, "n2"]);
   const older = { kind: "older-epoch", volumeId: id, recorded: 3, known: 4, withdrawn: true };
   assert.deepEqual(events, [older]);
 });
@@ -114,10 +96,10 @@ Deno.test("the cluster is asked once for a record that this process has not writ
     await unpublish(node);
   }
   assert.equal(view.askedEpochs, 1);
-  const { deps, clock } = testController({ unexportGraceMs: 0 }, 1, view, true);
-  const alone = { ...deps, memory: new VolumeMemory(deps.clock, true) };
-  await inTime(clock, createVolume(alone, aCreate("new"), context));
-  await inTime(clock, publishVolume(alone, volumeIdFor("new"), aPublish("n1"), testParameters, context));
+  const made = testController({ unexportGraceMs: 0 }, 1, view, true);
+  const alone = { ...made, deps: { ...made.deps, memory: new VolumeMemory(made.clock, true) } };
+  await inTime(made.clock, createVolume(alone.deps, aCreate("new"), context));
+  await volumeCalls(alone, volumeIdFor("new")).publish("n1");
   assert.equal(view.askedEpochs, 1);
 });
 
@@ -170,10 +152,9 @@ Deno.test("a volume on record as never written waits for the cluster's word, as 
 });
 
 Deno.test("an owner's consent to a format waits for the cluster's word, as it may have been used before", async () => {
-  const { deps, view, store, done } = goneBack({}, 4);
+  const { deps, view, store, clock } = goneBack({}, 4);
   const consents = { claimOf: () => undefined, allowsFormat: () => Promise.resolve(true) };
-  const publish = () =>
-    done(publishVolume({ ...deps, consents }, id, aPublish("n1"), testParameters, context));
+  const { publish } = volumeCalls({ store, clock, deps: { ...deps, consents } });
   view.readable = false;
   const before = store.snapshot();
   await assert.rejects(publish(), refusal("unavailable", /on record as never written/));
@@ -189,9 +170,9 @@ Deno.test("a cluster that answers late shortens no grace, though the router's up
   store.put(aDisk(aRecord({ epoch, ...held }), { exported: true, exportNqn: nqn("3-0a0b0c0d") }));
   store.reboot();
   await clock.advance(1_000);
-  await inTime(clock, unpublishVolume(deps, id, "n1", context));
+  await volumeCalls({ deps, store, clock }).unpublish("n1");
   const fresh = { ...deps, memory: new VolumeMemory(deps.clock, false) };
   view.latestEpoch = () => new Promise(() => {});
-  await inTime(clock, publishVolume(fresh, id, aPublish("n2"), testParameters, context));
+  await volumeCalls({ deps: fresh, store, clock }).publish("n2");
   assert.deepEqual(store.violations, []);
 });

@@ -1,16 +1,8 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import {
-  aCreate,
-  aPublish,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { aCreate, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { createVolume } from "../volumes/create.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import { ExportsOff } from "./off_since.ts";
 
 const off = (id: string, comment: string) => ({ id, comment, exported: false });
@@ -80,14 +72,14 @@ Deno.test("a rewritten record whose export was seen to be on in between has no a
 });
 
 Deno.test("publishVolume() withdraws once more what a person exports while it waits out the grace", async () => {
-  const { deps, store, clock } = testController();
+  const made = testController();
+  const { deps, store, clock } = made;
   store.lingerMs = 10_000;
   const { stored: { id } } = await createVolume(deps, aCreate("a"), testContext());
-  await publishVolume(deps, id, aPublish("n1"), testParameters, testContext());
-  await unpublishVolume(deps, id, "n1", testContext());
-  const second = publishVolume(deps, id, aPublish("n2"), testParameters, testContext());
-  await clock.advance(2_000);
-  store.edit(id, { exported: true });
-  assert.match((await inTime(clock, second)).epoch!, /^2-/);
+  const { publish, unpublish } = volumeCalls(made, id);
+  await publish();
+  await unpublish();
+  clock.timer(2_000, () => store.edit(id, { exported: true }));
+  assert.match((await publish("n2")).epoch!, /^2-/);
   assert.deepEqual(store.violations, []);
 });

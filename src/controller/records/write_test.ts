@@ -1,38 +1,24 @@
 import assert from "node:assert/strict";
-import {
-  aCreate,
-  aPublish,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { aCreate, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { createVolume } from "../volumes/create.ts";
 
-const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
 
 /** A controller that has just taken over, on a router with a volume that the node a holds. */
 function takenOver() {
   const made = testController({ unexportGraceMs: 0 });
-  const { deps, store, clock } = made;
+  const { deps, store } = made;
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] })));
   deps.memory.inDoubt.suspectOthers();
   const calls = async (call: () => Promise<unknown>) => {
     const { length } = store.calls;
-    await inTime(clock, call());
+    await call();
     return store.calls.slice(length).map(({ method }) => method);
   };
-  return {
-    ...made,
-    calls,
-    publish: (nodeId: string) => publishVolume(deps, "pvc-1", aPublish(nodeId), testParameters, context),
-    unpublish: () => unpublishVolume(deps, "pvc-1", "a", context),
-  };
+  return { ...made, ...volumeCalls(made), calls };
 }
 
 Deno.test("the first change of a volume after another controller has led is read again, and no later one", async () => {
@@ -55,25 +41,23 @@ Deno.test("a change that is gone when it is read again is not answered OK", asyn
   const before = store.disks.get("pvc-1")!;
   const dead = () => store.edit("pvc-1", { comment: before.comment, exported: true });
   clock.timer(1_000, dead);
-  await assert.rejects(inTime(clock, unpublish()), refusal("busy", /changed at the same time/));
-  await inTime(clock, unpublish());
+  await assert.rejects(unpublish(), refusal("busy", /changed at the same time/));
+  await unpublish();
   assert.equal(store.disks.get("pvc-1")!.exported, false);
   clock.timer(1_000, () => store.disks.delete("pvc-1"));
   store.put(before);
-  await assert.rejects(inTime(clock, publish("a")), refusal("unavailable"));
+  await assert.rejects(publish("a"), refusal("unavailable"));
 });
 
 Deno.test("a change that meets another image in the slot is not answered OK", async () => {
-  const { store, clock, publish } = takenOver();
+  const { store, publish } = takenOver();
   const swap = () => store.edit("pvc-1", { imagePath: "/pool/csi/other.img" });
   store.mishap("change", { after: swap });
-  await assert.rejects(inTime(clock, publish("a")), refusal("busy", /changed at the same time/));
+  await assert.rejects(publish("a"), refusal("busy", /changed at the same time/));
 });
 
 Deno.test("a volume that this controller has made is not read again: nobody else can have sent a change of it", async () => {
-  const { deps, calls } = takenOver();
-  const volume = await createVolume(deps, aCreate("new"), context);
-  const request = aPublish("a");
-  const publish = () => publishVolume(deps, volume.stored.id, request, testParameters, context);
-  assert.deepEqual(await calls(publish), ["view", "change"]);
+  const { calls, ...made } = takenOver();
+  const { stored } = await createVolume(made.deps, aCreate("new"), testContext());
+  assert.deepEqual(await calls(volumeCalls(made, stored.id).publish), ["view", "change"]);
 });

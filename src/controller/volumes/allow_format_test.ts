@@ -1,18 +1,10 @@
 import { refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import {
-  aCreate,
-  aPublish,
-  inTime,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { aCreate, inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { allowFormat } from "./allow_format.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import { createSnapshot } from "../snapshots/create.ts";
 import { createVolume } from "./create.ts";
 
@@ -20,31 +12,30 @@ const context = testContext();
 const epoch = { counter: 5, nonce: "0123abcd" };
 
 Deno.test("allowFormat() renews blankness for exactly the next epoch", async () => {
-  const { deps, store, clock } = testController();
+  const made = testController();
+  const [{ deps, store }, { publish, unpublish }] = [made, volumeCalls(made)];
   store.put(aDisk(aRecord({ epoch })));
   await allowFormat(deps, "pvc-1", context);
   assert.equal(store.takeCount(), 2);
-  const publish = () => inTime(clock, publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context));
   assert.equal((await publish()).mayFormat, "true");
-  await unpublishVolume(deps, "pvc-1", "a", context);
+  await unpublish();
   assert.equal((await publish()).mayFormat, "false");
 });
 
 Deno.test("allowFormat() allows it for a clone with data, and for nothing that is made from that clone", async () => {
-  const { deps, store, clock } = testController();
+  const made = testController();
+  const { deps, store, clock } = made;
   store.put(aDisk(aRecord({ epoch })));
   const clone = async (name: string, id: string) =>
     (await inTime(clock, createVolume(deps, aCreate(name, { source: { kind: "volume", id } }), context)))
       .stored.id;
-  const publish = (id: string) =>
-    inTime(clock, publishVolume(deps, id, aPublish("a"), testParameters, context));
   const first = await clone("first", "pvc-1");
   await allowFormat(deps, first, context);
   const snapshot = await inTime(clock, createSnapshot(deps, { name: "s", source: first }, context));
   const second = await clone("second", first);
-  const { mayFormat } = await publish(second);
+  const { mayFormat } = await volumeCalls(made, second).publish();
   assert.deepEqual([snapshot.blank, mayFormat], [false, "false"]);
-  assert.equal((await publish(first)).mayFormat, "true");
+  assert.equal((await volumeCalls(made, first).publish()).mayFormat, "true");
 });
 
 Deno.test("allowFormat() refuses what is in use, exported, raw or not there", async () => {

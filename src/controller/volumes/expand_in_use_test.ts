@@ -3,13 +3,12 @@ import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
+import type { VolumeRecord } from "../../volume/model/record.ts";
 import { expandVolume } from "./expand.ts";
 
-const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
 const exportNqn = `${testPrefix}:pvc-1:3-0123abcd`;
 const holders = [aHolder("a")];
@@ -22,25 +21,21 @@ function controller(
   growsByToggle = true,
   context = testContext(),
 ) {
-  const { store, deps, ...rest } = testController({ growth: "after-toggle", growsByToggle });
+  const made = testController({ growth: "after-toggle", growsByToggle });
   const inUse = { epoch, holders, layered: true, ...record } as const;
-  store.put(aDisk(aRecord(inUse), { exported: true, exportNqn, exportPort: 4420, ...disk }));
-  const expand = () => expandVolume(deps, "pvc-1", { requiredBytes: grown, limitBytes: 0n }, context);
-  return { store, deps, expand, shown: () => store.disks.get("pvc-1")!, ...rest };
-}
-
-function recordOf({ comment }: StoredVolume): VolumeRecord {
-  const parsed = parseComment(comment);
-  return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
+  made.store.put(aDisk(aRecord(inUse), { exported: true, exportNqn, exportPort: 4420, ...disk }));
+  const expand = () => expandVolume(made.deps, "pvc-1", { requiredBytes: grown, limitBytes: 0n }, context);
+  const { disk: shown, ...calls } = volumeCalls(made);
+  return { ...made, ...calls, expand, shown };
 }
 
 Deno.test("expandVolume() toggles the export of a volume in use where every node has the device layer", async () => {
-  const { store, expand, shown } = controller();
+  const { store, expand, shown, record } = controller();
   assert.equal(await expand(), grown);
   assert.deepEqual(store.bounces, ["pvc-1"]);
   const { sizeBytes, exported, exportNqn: nqn, exportPort } = shown();
   assert.deepEqual([sizeBytes, exported, nqn, exportPort], [grown, true, exportNqn, 4420]);
-  assert.deepEqual({ ...recordOf(shown()), growths: undefined }, {
+  assert.deepEqual({ ...record(), growths: undefined }, {
     ...aRecord({ epoch, holders, layered: true }),
     growths: undefined,
   });
@@ -82,7 +77,7 @@ Deno.test("expandVolume() of a volume in use gets there whatever becomes of its 
 });
 
 Deno.test("expandVolume() turns the export on again when the router refuses the size behind the toggle's off", async () => {
-  const { store, expand, shown } = controller();
+  const { store, expand, shown, record } = controller();
   store.mishap("change", {
     refusal: "failure: not enough space",
     after: () => store.edit("pvc-1", { exported: false }),
@@ -90,7 +85,7 @@ Deno.test("expandVolume() turns the export on again when the router refuses the 
   await assert.rejects(expand(), refusal("unavailable", /not enough space/));
   const { sizeBytes, exported, exportNqn: nqn } = shown();
   assert.deepEqual([sizeBytes, exported, nqn], [gibibyte, true, exportNqn]);
-  assert.deepEqual(recordOf(shown()).holders, holders);
+  assert.deepEqual(record().holders, holders);
 });
 
 /** The router refuses the size behind the "off", and meanwhile the call ends. */
@@ -153,7 +148,7 @@ Deno.test("expandVolume() that was cut off while the export was off turns it on 
   assert.equal(await cut.expand(), grown);
   const { exported, exportNqn: nqn, exportPort } = cut.shown();
   assert.deepEqual([exported, nqn, exportPort], [true, exportNqn, 4420]);
-  assert.deepEqual(recordOf(cut.shown()).holders, holders);
+  assert.deepEqual(cut.record().holders, holders);
 });
 
 Deno.test("expandVolume() turns an export on again also where the size was not taken", async () => {
@@ -166,7 +161,7 @@ Deno.test("expandVolume() leaves an export off that nobody holds, or that the ro
   const left = controller();
   cutInBetween(left);
   await assert.rejects(left.expand(), refusal("unavailable"));
-  await unpublishVolume(left.deps, "pvc-1", "a", context);
+  await left.unpublish();
   assert.equal(await left.expand(), grown);
   assert.equal(left.shown().exported, false);
   const used = controller();
@@ -178,11 +173,11 @@ Deno.test("expandVolume() leaves an export off that nobody holds, or that the ro
 });
 
 Deno.test("an expansion that the router runs only after the volume was withdrawn turns nothing on", async () => {
-  const { store, deps, expand, shown } = controller();
+  const { store, unpublish, expand, shown, record } = controller();
   store.mishap("change", { late: true });
   await assert.rejects(expand());
-  await unpublishVolume(deps, "pvc-1", "a", context);
+  await unpublish();
   store.runLate();
   assert.equal(shown().exported, false);
-  assert.deepEqual(recordOf(shown()).holders, []);
+  assert.deepEqual(record().holders, []);
 });
