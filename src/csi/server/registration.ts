@@ -1,14 +1,8 @@
-import { endsWithin } from "../../async/waiting.ts";
-import type { Server } from "@grpc/grpc-js";
-import type { Logger } from "../../telemetry/log.ts";
-import type { CallRecord } from "./access_log.ts";
 import { method, type MethodsOf } from "./call.ts";
-import { CallRunner } from "./call_runner.ts";
-import { parseEndpoint } from "./endpoint.ts";
 import type { RegistrationRpcs } from "../generated/pluginregistration.ts";
 import { implementation } from "./grpc_service.ts";
 import type { RegistrationPackage } from "./proto.ts";
-import { listen, makeServer, type Transport, type TransportAdapters } from "./transport.ts";
+import { serveAt, type ServeOptions } from "./server.ts";
 
 /** What the kubelet learns about a driver. */
 export interface RegisteredDriver {
@@ -18,15 +12,12 @@ export interface RegisteredDriver {
 }
 
 /** Options of {@linkcode serveRegistration}. */
-export interface RegistrationOptions extends TransportAdapters {
+export interface RegistrationOptions extends ServeOptions {
   /** The socket in the kubelet's folder for plugins, see {@linkcode registrationSocket}. */
   readonly path: string;
   readonly driver: RegisteredDriver;
   /** From `loadRegistration()`. */
   readonly registration: RegistrationPackage;
-  readonly log: Logger;
-  /** Receives every answered call, for metrics. It must not throw. */
-  readonly observe?: (record: CallRecord) => void;
   /**
    * Called each time the kubelet reports the result of the registration: the reason of a failure, or undefined. It must
    * not throw.
@@ -60,23 +51,18 @@ export function registrationSocket(kubeletPath: string, driverName: string): str
  * Serves the kubelet's plugin registration service (k8s.io/kubelet, pluginregistration/v1) on a unix socket. The socket
  * gets its name in one step; before that its name begins with a dot, which the kubelet ignores.
  *
- * @throws {VolumeError} invalid when the path is too long for a socket
- * @throws {VolumeError} precondition when another process serves there
- * @throws {VolumeError} unavailable when it cannot be bound
+ * @throws as {@linkcode serveAt}
  */
 export async function serveRegistration(options: RegistrationOptions): Promise<ServedRegistration> {
-  const endpoint = parseEndpoint(options.path);
   const definition = options.registration.Registration.service;
-  const runner = new CallRunner(options);
-  const server = makeServer();
-  server.addService(definition, implementation(definition, methodsOf(options), runner));
-  const transport = await listen(endpoint, server, options).catch((error) => {
-    server.forceShutdown();
-    throw error;
-  });
+  const server = await serveAt(
+    options.path,
+    (server, runner) => server.addService(definition, implementation(definition, methodsOf(options), runner)),
+    options,
+  );
   return {
-    isInPlace: () => transport.isInPlace(),
-    close: () => close(runner, transport, server, options),
+    isInPlace: () => server.isInPlace(),
+    close: () => server.stop({ graceMs: CLOSE_MS }),
   };
 }
 
@@ -97,18 +83,4 @@ function methodsOf({ driver, notified }: RegistrationOptions): MethodsOf<Registr
       },
     }),
   };
-}
-
-async function close(
-  runner: CallRunner,
-  transport: Transport,
-  server: Server,
-  { clock, log }: RegistrationOptions,
-): Promise<void> {
-  const drained = transport.drain(CLOSE_MS)
-    .catch((error) => log.warn("cannot close the registration socket cleanly", { error }));
-  await runner.stop(CLOSE_MS);
-  await endsWithin(clock, CLOSE_MS, drained);
-  transport.destroy();
-  server.forceShutdown();
 }

@@ -1,15 +1,12 @@
 import { endsWithin } from "../../async/waiting.ts";
 import type { Server } from "@grpc/grpc-js";
-import type { Logger } from "../../telemetry/log.ts";
-import type { Clock, Random } from "../../volume/ports/system.ts";
-import type { CallRecord } from "./access_log.ts";
 import type { MethodsOf, ServiceMethods, VolumeLocks } from "./call.ts";
-import { CallRunner } from "./call_runner.ts";
+import { CallRunner, type CallRunnerOptions } from "./call_runner.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../generated/csi.ts";
 import { implementation, withEncodingLog } from "./grpc_service.ts";
 import type { CsiPackage } from "./proto.ts";
-import { listen, makeServer, type Transport } from "./transport.ts";
+import { listen, makeServer, type Transport, type TransportAdapters } from "./transport.ts";
 
 /** The services to serve. A service or a method that is left out answers UNIMPLEMENTED. */
 export interface CsiServices {
@@ -22,20 +19,16 @@ export interface CsiServices {
   readonly nodeLocks?: VolumeLocks;
 }
 
+/** Options of {@linkcode serveAt}. */
+export type ServeOptions = TransportAdapters & CallRunnerOptions;
+
 /** Options of {@linkcode startServer}. */
-export interface ServerOptions {
+export interface ServerOptions extends ServeOptions {
   /** See {@linkcode parseEndpoint}. */
   readonly endpoint: string;
   readonly services: CsiServices;
   /** From `loadCsi()`. */
   readonly csi: CsiPackage;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly log: Logger;
-  /** Receives every answered call, for metrics. It must not throw. */
-  readonly observe?: (record: CallRecord) => void;
-  /** The Deno version, which decides how a unix socket is served. @default {Deno.version.deno} */
-  readonly denoVersion?: string;
 }
 
 /** A server that accepts calls. */
@@ -58,18 +51,32 @@ export interface RunningServer {
 /** How long the last answers may take to be sent, once every handler has settled. */
 const FLUSH_MS = 500;
 
+/** Serves the CSI services, as {@linkcode serveAt} does. */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  return await serveAt(
+    options.endpoint,
+    (server, runner) => registerServices(server, runner, options),
+    options,
+  );
+}
+
 /**
- * Serves the CSI services.
+ * Serves gRPC at an endpoint.
  *
+ * @param register adds the services
  * @throws {VolumeError} invalid when the endpoint is not allowed
  * @throws {VolumeError} precondition when another process serves there, or when something other than a socket is there
  * @throws {VolumeError} unavailable when it cannot be bound
  */
-export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const endpoint = parseEndpoint(options.endpoint);
+export async function serveAt(
+  address: string,
+  register: (server: Server, runner: CallRunner) => void,
+  options: ServeOptions,
+): Promise<RunningServer> {
+  const endpoint = parseEndpoint(address);
   const runner = new CallRunner(options);
   const server = makeServer();
-  registerServices(server, runner, options);
+  register(server, runner);
   const transport = await listen(endpoint, server, options).catch((error) => {
     server.forceShutdown();
     throw error;
@@ -108,7 +115,7 @@ async function stop(
   runner: CallRunner,
   transport: Transport,
   graceMs: number,
-  { clock, log }: ServerOptions,
+  { clock, log }: ServeOptions,
 ): Promise<void> {
   const drained = transport.drain(graceMs + FLUSH_MS)
     .catch((error) => log.warn("cannot close the endpoint cleanly", { error }));
