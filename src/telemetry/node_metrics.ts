@@ -149,21 +149,8 @@ export const registrationMetrics = {
   },
 } as const satisfies MetricTable;
 
-/** Shows whether a driver is registered. */
-export class RegistrationMetrics {
-  readonly #meter: Meter<typeof registrationMetrics>;
-
-  constructor(registry: MetricRegistry) {
-    this.#meter = registry.declare(registrationMetrics);
-  }
-
-  /** Notes that the kubelet has registered the driver, or refused it. */
-  notified(outcome: "ok" | "failed"): void {
-    this.#meter.set("rds_csi_kubelet_registered", outcome === "ok" ? 1 : 0);
-  }
-
-  /** Notes that the kubelet cannot know of the driver any more. */
-  lost(): void {
-    this.#meter.set("rds_csi_kubelet_registered", 0);
-  }
+/** Declares the metric; the returned function shows whether the kubelet has registered the driver. */
+export function showsRegistration(registry: MetricRegistry): (isRegistered: boolean) => void {
+  const meter = registry.declare(registrationMetrics);
+  return (isRegistered) => meter.set("rds_csi_kubelet_registered", isRegistered ? 1 : 0);
 }

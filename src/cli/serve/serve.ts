@@ -191,7 +191,7 @@ async function register(
   const keeper = openRegistration(config.registration, config.driverName, {
     ...adapters,
     log,
-    events: telemetry.registrationEvents(),
+    observeState: telemetry.registrationEvents(),
     observe: (record) => telemetry.observe(record),
     obstacle: () => node?.obstacle() ?? Promise.resolve(undefined),
   });

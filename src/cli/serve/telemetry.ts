@@ -1,6 +1,6 @@
 import { messageOf } from "../../volume/error_messages.ts";
 import type { CallRecord } from "../../csi/server/access_log.ts";
-import type { RegistrationEvents } from "../../csi/server/registration_keeper.ts";
+import type { RegistrationKeeperOptions } from "../../csi/server/registration_keeper.ts";
 import { wireStatus } from "../../csi/server/grpc_status.ts";
 import { ControllerMetrics, showsLeader } from "../../telemetry/controller_metrics.ts";
 import { DirectoryMetrics } from "../../telemetry/directory_metrics.ts";
@@ -16,7 +16,7 @@ import type { ServeConfig } from "../config/config.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { HardwareMetrics } from "../../telemetry/hardware_metrics.ts";
 import { MetricRegistry } from "../../telemetry/metrics.ts";
-import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
+import { NodeMetrics, showsRegistration } from "../../telemetry/node_metrics.ts";
 import { type RouterEvents, RouterMetrics } from "../../telemetry/router_metrics.ts";
 import { type ClaimLookup, type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
 import { StatusStore } from "../../telemetry/status/status_store.ts";
@@ -138,13 +138,13 @@ export class Telemetry {
   }
 
   /** Shows the events of the registration with the kubelet; calling it declares its metrics. */
-  registrationEvents(): RegistrationEvents {
-    const metrics = new RegistrationMetrics(this.#registry);
+  registrationEvents(): RegistrationKeeperOptions["observeState"] {
+    const metric = showsRegistration(this.#registry);
     const { node } = this.#board;
-    node.registering();
-    return {
-      notified: (outcome) => [metrics, node].forEach((one) => one.notified(outcome)),
-      lost: () => [metrics, node].forEach((one) => one.lost()),
+    node.registration("offered");
+    return (state) => {
+      metric(state === "registered");
+      node.registration(state);
     };
   }
 

@@ -4,19 +4,15 @@ import { messageOf } from "../../volume/error_messages.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ServedRegistration } from "./registration.ts";
 
-/** Observes a driver's registration, for metrics. No method throws or waits. */
-export interface RegistrationEvents {
-  /** Called when the kubelet has reported that the driver is registered, or that it could not be. */
-  notified(outcome: "ok" | "failed"): void;
-  /** Called when the socket is gone, so that the kubelet cannot know of the driver any more. */
-  lost(): void;
-}
+/** The kubelet's last answer, or that it cannot know of the driver any more because the socket is gone. */
+export type RegistrationState = "registered" | "refused" | "lost";
 
 /** Options of {@linkcode RegistrationKeeper}. */
 export interface RegistrationKeeperOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly events: RegistrationEvents;
+  /** Receives each state, for metrics. It must neither throw nor wait. */
+  readonly observeState: (state: RegistrationState) => void;
   /** Why the driver could not serve the kubelet's pods right now, for people; undefined when it could. */
   obstacle?(): Promise<string | undefined>;
   /** Puts the registration service into the kubelet's folder. */
@@ -79,10 +75,10 @@ export class RegistrationKeeper {
   }
 
   async #check(): Promise<void> {
-    const { clock, log, events } = this.#options;
+    const { clock, log, observeState } = this.#options;
     if (this.#served !== undefined && !await this.#served.isInPlace()) {
       log.warn("the kubelet's folder was cleared; making the registration socket again");
-      events.lost();
+      observeState("lost");
       await this.#withdraw();
     }
     if (this.#retryAtMs !== undefined && clock.monotonicMs() >= this.#retryAtMs) await this.#withdraw();
@@ -95,13 +91,13 @@ export class RegistrationKeeper {
   }
 
   #notified(failure: string | undefined): void {
-    const { clock, log, events } = this.#options;
+    const { clock, log, observeState } = this.#options;
     if (failure === undefined) {
       this.#failures = 0;
       this.#failure = undefined;
       this.#retryAtMs = undefined;
       log.info("the kubelet has registered the driver");
-      events.notified("ok");
+      observeState("registered");
       return;
     }
     // Some kubelets retry the same socket every second, others never do.
@@ -109,7 +105,7 @@ export class RegistrationKeeper {
     const level = failure === this.#failure ? "debug" : "error";
     this.#failure = failure;
     log[level]("the kubelet could not register the driver", { reason: failure });
-    events.notified("failed");
+    observeState("refused");
   }
 
   async #withdraw(): Promise<void> {

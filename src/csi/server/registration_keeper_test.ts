@@ -23,10 +23,7 @@ class Scene {
     this.keeper = new RegistrationKeeper({
       clock: this.clock,
       log: createLogger({ clock: this.clock, sink: (line) => void this.lines.push(JSON.parse(line)) }),
-      events: {
-        notified: (outcome) => void this.events.push(outcome),
-        lost: () => void this.events.push("lost"),
-      },
+      observeState: (state) => void this.events.push(state),
       obstacle: () => Promise.resolve(this.useless),
       serve: (notified) => this.#serve(notified),
     });
@@ -66,7 +63,7 @@ Deno.test("RegistrationKeeper offers the driver once, and withdraws it when it i
   scene.keeper.start();
   assert.deepEqual(await scene.after(0), ["served 1"]);
   scene.report(undefined);
-  assert.deepEqual(await scene.after(100 * checkEveryMs), ["ok"]);
+  assert.deepEqual(await scene.after(100 * checkEveryMs), ["registered"]);
   await scene.keeper.stop();
   assert.deepEqual(await scene.after(100 * checkEveryMs), ["closed 1"]);
   assert.equal(scene.clock.waiting, 0);
@@ -101,14 +98,14 @@ Deno.test("RegistrationKeeper retries a failed registration, after longer and lo
   scene.keeper.start();
   await scene.after(0);
   scene.report("NodeGetInfo failed");
-  assert.deepEqual(await scene.after(retryMs - checkEveryMs), ["failed"]);
+  assert.deepEqual(await scene.after(retryMs - checkEveryMs), ["refused"]);
   assert.deepEqual(await scene.after(checkEveryMs), ["closed 1", "served 2"]);
   assert.ok(
     scene.lines.some((line) => line.level === "ERROR" && line.reason === "NodeGetInfo failed"),
     JSON.stringify(scene.lines),
   );
   scene.report("again");
-  assert.deepEqual(await scene.after(2 * retryMs - checkEveryMs), ["failed"]);
+  assert.deepEqual(await scene.after(2 * retryMs - checkEveryMs), ["refused"]);
   assert.deepEqual(await scene.after(checkEveryMs), ["closed 2", "served 3"]);
   for (let i = 0; i < 20; i++) {
     scene.report("again");
@@ -119,7 +116,7 @@ Deno.test("RegistrationKeeper retries a failed registration, after longer and lo
   assert.deepEqual((await scene.after(300_000)).length, 3);
   scene.report(undefined);
   scene.report("after a success the waits begin anew");
-  assert.deepEqual((await scene.after(retryMs)).slice(0, 2), ["ok", "failed"]);
+  assert.deepEqual((await scene.after(retryMs)).slice(0, 2), ["registered", "refused"]);
   assert.equal(scene.there, 25);
   await scene.keeper.stop();
 });
@@ -132,7 +129,7 @@ Deno.test("RegistrationKeeper reports a failure of a kubelet that retries every 
     scene.report("NodeGetInfo failed");
     await scene.clock.advance(1000);
   }
-  assert.deepEqual(scene.events.filter((event) => event !== "failed"), ["closed 1", "served 2"]);
+  assert.deepEqual(scene.events.filter((event) => event !== "refused"), ["closed 1", "served 2"]);
   const errors = () => scene.lines.filter((line) => line.level === "ERROR").length;
   assert.equal(errors(), 1);
   scene.report("another reason");

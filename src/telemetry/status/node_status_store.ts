@@ -87,19 +87,9 @@ export class NodeStatusStore implements NodeEvents {
     }
   }
 
-  /** Notes that the kubelet has registered the driver, or refused it. */
-  notified(outcome: "ok" | "failed"): void {
-    this.#registration = { state: outcome === "ok" ? "registered" : "refused", atMs: this.#nowMs() };
-  }
-
-  /** Notes that the kubelet cannot know of the driver any more. */
-  lost(): void {
-    this.#registration = { state: "lost", atMs: this.#nowMs() };
-  }
-
-  /** Notes that the driver offers itself, and the kubelet has not answered yet. */
-  registering(): void {
-    this.#registration = { state: "offered", atMs: this.#nowMs() };
+  /** Notes what the kubelet made of the driver's registration; "offered" until it has answered. */
+  registration(state: string): void {
+    this.#registration = { state, atMs: this.#nowMs() };
   }
 
   read(query: StatusQuery): NodeStatus {

@@ -163,8 +163,8 @@ Deno.test("the status store shows a node's volumes from their last read, and not
   node.occurred({ kind: "health", volumeId: "pvc-1", problems: [] });
   node.occurred({ kind: "connections", volumeId: "pvc-9", connections: [live] });
   node.occurred({ kind: "staged", volumeId: "pvc-4", staged: false });
-  node.registering();
-  node.notified("ok");
+  node.registration("offered");
+  node.registration("registered");
   const status = read().node!;
   assert.deepEqual(status.volumes.items.map(({ id }) => id), ["pvc-1", "pvc-2", "pvc-3"]);
   assert.equal(status.unwell, 1, "of what nobody has looked at nothing is known");
