@@ -9,7 +9,6 @@ import { outlastsToggle } from "../../volume/model/device_layer.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
-import { cutPage } from "../../volume/model/paging.ts";
 import { usableBytes, withHeader } from "../../volume/model/encryption.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { isEncrypted, type OwnedVolume } from "../../volume/model/record.ts";
@@ -20,12 +19,11 @@ import {
   volumeContext,
 } from "../../volume/model/parameters.ts";
 import { publishedNodeIds } from "../../volume/rules/publish.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
 import type { HandlerOf, MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import { healthMethods } from "./controller_health.ts";
 import { snapshotMethods } from "./snapshots.ts";
 import { chooseRouter, type Located, reaches, type Router, type Routers } from "./routers/routers.ts";
-import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
+import { listPage } from "./routers/paging.ts";
 import type { ControllerRpcs } from "../generated/csi.ts";
 import {
   contentSource,
@@ -94,7 +92,12 @@ export function controllerMethods(routers: Routers): MethodsOf<ControllerRpcs> {
     ListVolumes: {
       changing: false,
       handler: (request, context) =>
-        listPage(routers, request, (router, page) => handleList(router, page, context)),
+        listPage(routers, request, {
+          read: async ({ deps }) =>
+            (await listVolumes(deps, context)).map((volume) => ({ id: volume.stored.id, volume })),
+          describe: (ids, { volume }) => describeVolume(ids, volume),
+          sizeOf: ({ volume }) => 64 + publishedNodeIds(volume).length * 80,
+        }),
     },
     ControllerGetVolume: { changing: false, handler: routers.byVolume(handleGet) },
     GetCapacity: {
@@ -225,23 +228,6 @@ const handleValidate: Handler<"ValidateVolumeCapabilities"> = async (
     : { confirmed: null, message: reason };
 };
 
-async function handleList(
-  { deps, ids }: Router,
-  { startingToken, maxEntries }: PageAsked,
-  context: CallContext,
-): Promise<RouterPage<VolumeEntry>> {
-  const page = { token: startingToken, maxEntries };
-  cutPage([], page, () => 0); // A wrong token or number is refused without a router.
-  const volumes = await listVolumes(deps, context);
-  const items = volumes.map((volume) => ({ id: volume.stored.id, ...describeVolume(ids, volume) }));
-  const { items: entries, nextToken } = cutPage(
-    items,
-    page,
-    (item) => 64 + item.status.publishedNodeIds.length * 80,
-  );
-  return { entries: entries.map(({ volume, status }) => ({ volume, status })), nextToken };
-}
-
 const handleGet: Handler<"ControllerGetVolume"> = async (
   { router: { deps, ids }, id },
   _request,
@@ -280,8 +266,6 @@ const capacityOf: Handler<"GetCapacity", Router> = async ({ deps }, request, con
     minimumVolumeSize: { value: String(capacity.minimumVolumeBytes) },
   };
 };
-
-type VolumeEntry = ReturnType<typeof describeVolume>;
 
 function describeVolume(ids: VolumeIdPrefix, volume: OwnedVolume) {
   return {

@@ -4,8 +4,6 @@ import { createSnapshot } from "../../controller/snapshots/create.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { isLegacySnapshotId } from "../../volume/model/snapshots/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { cutPage } from "../../volume/model/paging.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
 import { type StoredSnapshot } from "../../volume/model/snapshots/snapshots.ts";
 import { isSnapshotId, snapshotIdFor } from "../../volume/model/snapshots/snapshots.ts";
 import type { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
@@ -13,8 +11,8 @@ import type { HandlerOf, MethodsOf, RequestOf } from "../server/call.ts";
 import type { ControllerRpcs, Snapshot } from "../generated/csi.ts";
 import type { Sent } from "../server/proto.ts";
 import { requiredField, requiredSourceVolumeId } from "./requests.ts";
-import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
-import type { Located, Router, Routers } from "./routers/routers.ts";
+import { listPage } from "./routers/paging.ts";
+import type { Located, Routers } from "./routers/routers.ts";
 
 type Request<Name extends keyof ControllerRpcs> = RequestOf<ControllerRpcs, Name>;
 type Handler<Name extends keyof ControllerRpcs> = HandlerOf<ControllerRpcs, Name, Located>;
@@ -45,11 +43,12 @@ export function snapshotMethods(
       handler: async (request, context) => {
         const asked = narrowed(routers, request);
         if (asked === undefined) return { entries: [], nextToken: "" };
-        return await listPage(
-          asked,
-          request,
-          (router, page) => handleList(router, { ...request, ...page }, context),
-        );
+        return await listPage(asked, request, {
+          read: ({ ids, deps }) => listSnapshots(deps, filterOf(ids, request), context),
+          describe: (ids, snapshot) => ({ snapshot: describeSnapshot(ids, snapshot) }),
+          sizeOf: () => 160,
+          isId: isSnapshotId,
+        });
       },
     },
     GetSnapshot: {
@@ -102,20 +101,10 @@ const handleDelete: Handler<"DeleteSnapshot"> = async (
   return {};
 };
 
-async function handleList(
-  { ids, deps }: Router,
-  request: PageAsked & { readonly snapshotId: string; readonly sourceVolumeId: string },
-  context: CallContext,
-): Promise<RouterPage<{ snapshot: Sent<Snapshot> }>> {
-  const page = { token: request.startingToken, maxEntries: request.maxEntries };
-  cutPage([], page, () => 0, isSnapshotId); // A wrong token or number is refused without a router.
-  const [id, source] = [request.snapshotId, request.sourceVolumeId].map((one) =>
-    one && (ids.strip(one) ?? "")
-  );
-  const filter = { id: id!, source: source! };
-  const snapshots = await listSnapshots(deps, filter, context);
-  const { items, nextToken } = cutPage(snapshots, page, () => 160, isSnapshotId);
-  return { entries: items.map((item) => ({ snapshot: describeSnapshot(ids, item) })), nextToken };
+/** The filters of a list by a router's own ids. */
+function filterOf(ids: VolumeIdPrefix, { snapshotId, sourceVolumeId }: Request<"ListSnapshots">) {
+  const own = (handle: string) => handle && (ids.strip(handle) ?? "");
+  return { id: own(snapshotId), source: own(sourceVolumeId) };
 }
 
 const handleGet: Handler<"GetSnapshot"> = async ({ router: { ids, deps }, id: given }, _request, context) => {

@@ -1,4 +1,6 @@
 import { VolumeError } from "../../../volume/errors.ts";
+import type { VolumeIdPrefix } from "../../../volume/model/ids/handles.ts";
+import { cutPage } from "../../../volume/model/paging.ts";
 import type { Router, Routers } from "./routers.ts";
 
 /** The page that a request asks for. */
@@ -7,10 +9,15 @@ export interface PageAsked {
   readonly maxEntries: number;
 }
 
-/** A page of one router. */
-export interface RouterPage<Entry> {
-  readonly entries: readonly Entry[];
-  readonly nextToken: string;
+/** What is listed, and how clients are shown it. */
+export interface Listing<Item extends { readonly id: string }, Entry> {
+  /** Reads all items of a router, ordered by id. */
+  read(router: Router): Promise<readonly Item[]>;
+  describe(ids: VolumeIdPrefix, item: Item): Entry;
+  /** Encoded size of one item, in bytes. */
+  sizeOf(item: Item): number;
+  /** Whether a text has the form of an item's id. @default {that of a volume} */
+  readonly isId?: (id: string) => boolean;
 }
 
 /** A page with so many entries is returned before the next router is read, so that it stays small on the wire. */
@@ -23,10 +30,10 @@ const enough = 2_000;
  *
  * @throws {VolumeError} bad-token for a token that was never issued; any error of a router
  */
-export async function listPage<Entry>(
+export async function listPage<Item extends { readonly id: string }, Entry>(
   routers: Routers,
   asked: PageAsked,
-  list: (router: Router, page: PageAsked) => Promise<RouterPage<Entry>>,
+  { read, describe, sizeOf, isId }: Listing<Item, Entry>,
 ): Promise<{ entries: Entry[]; nextToken: string }> {
   const { all } = routers;
   let { index, token } = parseToken(all, asked.startingToken);
@@ -34,8 +41,12 @@ export async function listPage<Entry>(
   for (;;) {
     const router = all[index]!;
     const maxEntries = asked.maxEntries <= 0 ? asked.maxEntries : asked.maxEntries - entries.length;
-    const page = await routers.on(router, () => list(router, { startingToken: token, maxEntries }));
-    entries.push(...page.entries);
+    const page = await routers.on(router, async () => {
+      const request = { token, maxEntries };
+      cutPage([], request, sizeOf, isId); // A wrong token or number is refused without a router.
+      return cutPage(await read(router), request, sizeOf, isId);
+    });
+    entries.push(...page.items.map((item) => describe(router.ids, item)));
     if (page.nextToken !== "") return { entries, nextToken: router.ids.text + page.nextToken };
     const next = all[++index];
     if (next === undefined) return { entries, nextToken: "" };
