@@ -4,7 +4,7 @@ import { expandVolume } from "../../controller/volumes/expand.ts";
 import { publishVolume } from "../../controller/attachments/publish.ts";
 import { getCapacity, getVolume, listVolumes, reasonAgainst } from "../../controller/volumes/read.ts";
 import { unpublishVolume } from "../../controller/attachments/unpublish.ts";
-import { parseCapabilities } from "../../volume/model/requested_capabilities.ts";
+import { parseCapabilities, parseCapability } from "../../volume/model/requested_capabilities.ts";
 import { outlastsToggle } from "../../volume/model/device_layer.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, volumeIdFor } from "../../volume/model/ids/ids.ts";
@@ -183,7 +183,7 @@ const handlePublish: Handler<"ControllerPublishVolume"> = async (
   const nodeId = requiredField("node_id", request.nodeId);
   assertNodeId(nodeId);
   const parameters = parseVolumeContext(request.volumeContext, deps.settings);
-  const capability = requiredCapability(request.volumeCapability, parameters.fsType);
+  const capability = parseCapability(requiredCapability(request.volumeCapability, parameters.fsType));
   const isStatic = parseStatic(request.volumeContext);
   const needsLayer = outlastsToggle(parameters.node);
   const { encrypted } = parameters;

@@ -13,7 +13,7 @@ import { assertSizeRange } from "../../volume/model/sizes.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HandlerOf, MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import type { ControllerRpcs, VolumeCapability } from "../generated/csi.ts";
-import { mountFlagsOf, requestedCapability, requiredField, sizeRange } from "./requests.ts";
+import { mountFlagsOf, requiredCapabilities, requiredField, sizeRange } from "./requests.ts";
 
 /** The capabilities of ControllerGetCapabilities for directories: exactly the implemented ones. */
 export const directoryControllerCapabilities = [
@@ -118,7 +118,7 @@ const handleExpand: Handler<"ControllerExpandVolume"> = async (deps, request, co
 
 const handleValidate: Handler<"ValidateVolumeCapabilities"> = async (deps, request, context) => {
   const handle = parseDirectoryHandle(requiredField("volume_id", request.volumeId));
-  if (request.volumeCapabilities.length === 0) assertCapabilities(request.volumeCapabilities);
+  requiredCapabilities(request.volumeCapabilities);
   if (handle !== undefined) await assertDirectory(deps, handle, context);
   else assertStatic(request);
   try {
@@ -151,8 +151,7 @@ const handleCapacity: Handler<"GetCapacity"> = async (deps, request, context) =>
 
 /** @throws {VolumeError} invalid when there is none, or one that a directory cannot have */
 function assertCapabilities(capabilities: readonly VolumeCapability[]): void {
-  requiredField("volume_capabilities", capabilities.length === 0 ? "" : "given");
-  for (const capability of capabilities) parseDirectoryCapability(requestedCapability(capability, ""));
+  for (const capability of requiredCapabilities(capabilities)) parseDirectoryCapability(capability);
 }
 
 /** @throws {VolumeError} unsupported for a source or mutable parameters */

@@ -1,15 +1,13 @@
 import type { DirectoryNode } from "../../node/directory/directory_node.ts";
 import { parseDirectoryCapability } from "../../volume/model/directory/capabilities.ts";
-import type { AccessMode } from "../../volume/model/capabilities.ts";
-import { VolumeError } from "../../volume/errors.ts";
 import type { HandlerOf, MethodsOf } from "../server/call.ts";
-import type { NodeRpcs, VolumeCapability } from "../generated/csi.ts";
+import type { NodeRpcs } from "../generated/csi.ts";
 import { info, usage } from "./node.ts";
 import { nodeMethodsOf } from "./node_methods.ts";
 import {
   isDirectoryVolumeId,
   mountFlagsOf,
-  requestedCapability,
+  requiredCapability,
   requiredDirectoryHandle,
   requiredField,
   requiredPath,
@@ -34,7 +32,7 @@ export function directoryNodeMethods(service: DirectoryNode): MethodsOf<NodeRpcs
 const handlePublish: Handler<"NodePublishVolume"> = async (service, request, context) => {
   const volumeId = requiredDirectoryHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
-  const parse = () => requiredMode(request.volumeCapability);
+  const parse = () => parseDirectoryCapability(requiredCapability(request.volumeCapability));
   const mode = await service.parseForPublish(targetPath, context, parse);
   const mountFlags = mountFlagsOf(request.volumeCapability);
   const { volumeContext, readonly: readOnly } = request;
@@ -63,11 +61,3 @@ const handleVolumeHealth: Handler<"NodeGetVolumeHealth"> = async (service, reque
   const { id, problems } = await service.volumeHealth({ volumeId, path }, context);
   return { volumeHealth: { volumeId: id, healthStatuses: [...problems] } };
 };
-
-function requiredMode(capability: VolumeCapability | null): AccessMode {
-  if (capability !== null) return parseDirectoryCapability(requestedCapability(capability, ""));
-  throw new VolumeError(
-    "invalid",
-    "Cannot serve the request because a required field is missing: volume_capability",
-  );
-}

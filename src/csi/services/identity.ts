@@ -37,11 +37,12 @@ const NOT_YET: readonly VolumeErrorKind[] = ["unavailable", "busy", "deadline", 
  * makes the liveness probe restart the container, and a restart neither repairs a router nor helps the volumes in use.
  */
 export function identityMethods(options: IdentityOptions): MethodsOf<IdentityRpcs> {
-  const readiness = new Readiness(options.ready);
+  const { driverName: name, vendorVersion, ready } = options;
+  let wasReady = ready === undefined;
   return {
     GetPluginInfo: method({
       changing: false,
-      handler: () => Promise.resolve({ name: options.driverName, vendorVersion: options.vendorVersion }),
+      handler: () => Promise.resolve({ name, vendorVersion }),
     }),
     GetPluginCapabilities: method({
       changing: false,
@@ -49,32 +50,26 @@ export function identityMethods(options: IdentityOptions): MethodsOf<IdentityRpc
     }),
     Probe: method({
       changing: false,
-      handler: async (_request, context) => ({ ready: { value: await readiness.check(context) } }),
+      handler: async (_request, context) => {
+        if (!wasReady && await isReady(ready!, context)) wasReady = true;
+        return { ready: { value: wasReady } };
+      },
     }),
   };
 }
 
-class Readiness {
-  readonly #ready: IdentityOptions["ready"];
-  #wasReady: boolean;
-
-  constructor(ready: IdentityOptions["ready"]) {
-    this.#ready = ready;
-    this.#wasReady = ready === undefined;
-  }
-
-  async check(context: CallContext): Promise<boolean> {
-    if (this.#wasReady) return true;
-    try {
-      await this.#ready?.(context);
-      this.#wasReady = true;
-      return true;
-    } catch (error) {
-      if (!VolumeError.is(error)) throw error;
-      if (UNFIT.includes(error.kind)) throw new VolumeError("precondition", error.message, { cause: error });
-      if (NOT_YET.includes(error.kind)) return false;
-      throw error;
-    }
+async function isReady(
+  ready: NonNullable<IdentityOptions["ready"]>,
+  context: CallContext,
+): Promise<boolean> {
+  try {
+    await ready(context);
+    return true;
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    if (UNFIT.includes(error.kind)) throw new VolumeError("precondition", error.message, { cause: error });
+    if (NOT_YET.includes(error.kind)) return false;
+    throw error;
   }
 }
 

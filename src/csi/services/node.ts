@@ -2,6 +2,8 @@ import type { NodeService } from "../../node/node_service.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isHandle } from "../../volume/model/ids/handles.ts";
+import type { Capability } from "../../volume/model/capabilities.ts";
+import { parseCapability } from "../../volume/model/requested_capabilities.ts";
 import { filesystemNamed } from "../../volume/model/parse_context.ts";
 import { type HandlerOf, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeRpcs } from "../generated/csi.ts";
@@ -71,7 +73,7 @@ const handleStage: Handler<"NodeStageVolume"> = async (service, request, context
   const capability = await service.parseForStage(
     { volumeId, stagingPath },
     context,
-    () => requiredCapability(request.volumeCapability, fsTypeOf(request)),
+    () => capabilityOf(request),
   );
   const { publishContext, volumeContext, secrets } = request;
   const mountFlags = mountFlagsOf(request.volumeCapability);
@@ -93,7 +95,7 @@ const handlePublish: Handler<"NodePublishVolume"> = async (service, request, con
   const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
   const parse = () => ({
-    capability: requiredCapability(request.volumeCapability, fsTypeOf(request)),
+    capability: capabilityOf(request),
     stagingPath: stagingPathOf(request),
   });
   const { capability, stagingPath } = await service.parseForPublish(targetPath, context, parse);
@@ -106,10 +108,11 @@ const handlePublish: Handler<"NodePublishVolume"> = async (service, request, con
   return {};
 };
 
-function fsTypeOf(
-  request: Pick<Request<"NodeStageVolume">, "publishContext" | "volumeContext">,
-): string {
-  return filesystemNamed(request.publishContext, request.volumeContext);
+function capabilityOf(
+  request: Pick<Request<"NodeStageVolume">, "publishContext" | "volumeContext" | "volumeCapability">,
+): Capability {
+  const fsType = filesystemNamed(request.publishContext, request.volumeContext);
+  return parseCapability(requiredCapability(request.volumeCapability, fsType));
 }
 
 /** The one required field whose absence has its own code (CSI specification, "NodePublishVolume Errors"). */

@@ -1,5 +1,4 @@
-import type { Capability } from "../../volume/model/capabilities.ts";
-import { parseCapability, type RequestedCapability } from "../../volume/model/requested_capabilities.ts";
+import type { RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { isLegacySnapshotId, noData } from "../../volume/model/snapshots/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertVolumeId, isVolumeId } from "../../volume/model/ids/ids.ts";
@@ -17,7 +16,14 @@ import type { CapacityRange, VolumeCapability, VolumeContentSource } from "../ge
  */
 export function requiredField(name: string, value: string): string {
   if (value !== "") return value;
-  throw new VolumeError("invalid", `Cannot serve the request because a required field is missing: ${name}`);
+  throw missing(name);
+}
+
+function missing(name: string): VolumeError {
+  return new VolumeError(
+    "invalid",
+    `Cannot serve the request because a required field is missing: ${name}`,
+  );
 }
 
 /**
@@ -104,14 +110,13 @@ export function contentSource(
 }
 
 /**
- * A capability of a request.
+ * The required capability of a request.
  *
  * @param fsType the file system where the capability names none; "" for the driver's default
+ * @throws {VolumeError} invalid when it is missing
  */
-export function requestedCapability(
-  capability: VolumeCapability,
-  fsType: string,
-): RequestedCapability {
+export function requiredCapability(capability: VolumeCapability | null, fsType = ""): RequestedCapability {
+  if (capability === null) throw missing("volume_capability");
   return {
     access: capability.accessType,
     fsType: capability.mount?.fsType || fsType,
@@ -120,36 +125,16 @@ export function requestedCapability(
 }
 
 /**
- * The required capability of a request.
- *
- * @throws {VolumeError} invalid when it is missing or not supported
- */
-export function requiredCapability(capability: VolumeCapability | null, fsType: string): Capability {
-  if (capability === null) {
-    throw new VolumeError(
-      "invalid",
-      "Cannot serve the request because a required field is missing: volume_capability",
-    );
-  }
-  return parseCapability(requestedCapability(capability, fsType));
-}
-
-/**
- * The required capabilities of a request.
+ * The required capabilities of a request, as {@linkcode requiredCapability} reads them.
  *
  * @throws {VolumeError} invalid when there is none
  */
 export function requiredCapabilities(
   capabilities: readonly VolumeCapability[],
-  fsType: string,
+  fsType = "",
 ): RequestedCapability[] {
-  if (capabilities.length === 0) {
-    throw new VolumeError(
-      "invalid",
-      "Cannot serve the request because a required field is missing: volume_capabilities",
-    );
-  }
-  return capabilities.map((capability) => requestedCapability(capability, fsType));
+  if (capabilities.length === 0) throw missing("volume_capabilities");
+  return capabilities.map((capability) => requiredCapability(capability, fsType));
 }
 
 /** The mount flags of a capability. */
