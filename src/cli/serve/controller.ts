@@ -205,8 +205,7 @@ async function openBackend(
     observers: [
       ...routerEvents,
       { inventory: (reading) => reads.seen(reading), booted: () => boots.noticed() },
-      misplacedObserver(config, misplaced, adapters.log),
-      profileObserver(config, adapters.log),
+      ...warningObservers(config, misplaced, adapters.log),
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
@@ -260,6 +259,15 @@ function loopsOf(
  */
 function isAlone(side: ClusterSide | undefined): boolean {
   return side === undefined || side.lead !== undefined;
+}
+
+/** Tell people what is wrong with how a router is configured here. */
+function warningObservers(
+  config: ControllerConfig,
+  misplaced: MisplacedVolumes | undefined,
+  log: Logger,
+): readonly RouterObserver[] {
+  return [misplacedObserver(config, misplaced, log), profileObserver(config, log)];
 }
 
 /** Reports once, and again when the volumes change, that a router has volumes of another one. */
