@@ -17,7 +17,6 @@ import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
-import type { HardwareReader } from "../../volume/ports/hardware.ts";
 import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -209,15 +208,15 @@ async function openBackend(
     ],
   });
   for (const events of routerEvents) events.load(() => router.load);
-  const collaborators = {
+  const deps = controllerDeps(config, comparedStore(router, boots), adapters, adapters.log, {
     ...shared,
     misplaced,
-    alone: isAlone(side),
+    alone: side === undefined || lead !== undefined,
     isShared: () => machines.isShared(settings.backend),
     ...cluster && { nodes: cluster.nodes },
-  };
-  const deps = controllerDeps(config, comparedStore(router, boots), adapters, adapters.log, collaborators);
-  const loops = loopsOf(deps, router, adapters);
+  });
+  const audits = new AuditLoop(deps, adapters.audit);
+  const hardware = new HardwareLoop(deps, router, adapters.healthIntervalMs);
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
   return {
@@ -228,37 +227,19 @@ async function openBackend(
     deps,
     store: router,
     boots,
-    ...loops,
+    audits,
+    hardware,
     ready: (context) => router.probe(context),
     migrate() {
       if (deps.clusterView !== undefined) migration = migrateOnceLeading(deps, lead, stop.signal);
     },
     async close() {
       stop.abort(new Error("the controller stops"));
-      await Promise.all([deps.copies.close(), loops.audits.close(), loops.hardware.close(), migration]);
+      await Promise.all([deps.copies.close(), audits.close(), hardware.close(), migration]);
       reads.close();
       router.close();
     },
   };
-}
-
-/** What only the leader does, from time to time. */
-function loopsOf(
-  deps: ControllerDeps,
-  router: HardwareReader,
-  { audit, healthIntervalMs }: ControllerAdapters,
-): Pick<OpenBackend, "audits" | "hardware"> {
-  return {
-    audits: new AuditLoop(deps, audit),
-    hardware: new HardwareLoop(deps, router, healthIntervalMs),
-  };
-}
-
-/**
- * Without an election another controller may serve as well, except without a cluster, where only one may run at a time.
- */
-function isAlone(side: ClusterSide | undefined): boolean {
-  return side === undefined || side.lead !== undefined;
 }
 
 /** Tell people what is wrong with how a router is configured here. */

@@ -237,34 +237,30 @@ async function openControllerOf(
   telemetry: Telemetry,
 ): Promise<Controller | undefined> {
   if (!servesController(config)) return undefined;
-  if (config.directories !== undefined) {
-    const { openDirectoryController } = await import("./directory_controller.ts");
-    return await openDirectoryController(config.directories, {
-      ...adapters,
-      log,
-      events: telemetry.directoryEvents(config.directories.backend),
-      routerEvents: (backend) => telemetry.routerEvents(backend),
-      ...config.cluster && { leads: telemetry.leaderEvents() },
-      cluster: config.cluster,
-      driverName: config.driverName,
-    });
-  }
-  const { openController } = await import("./controller.ts");
+  const { cluster, driverName, directories } = config;
   const given = {
     ...adapters,
     log,
-    events: (backend: string) => telemetry.controllerEvents(backend),
+    cluster,
+    driverName,
     routerEvents: (backend: string) => telemetry.routerEvents(backend),
-    ...config.cluster && {
+    ...cluster && {
       leads: telemetry.leaderEvents(),
       showClaims: (claimOf: ClaimLookup) => telemetry.showClaims(claimOf),
     },
-    cluster: config.cluster,
-    driverName: config.driverName,
+  };
+  if (directories !== undefined) {
+    const { openDirectoryController } = await import("./directory_controller.ts");
+    const events = telemetry.directoryEvents(directories.backend);
+    return await openDirectoryController(directories, { ...given, events });
+  }
+  const { openController } = await import("./controller.ts");
+  return await openController(config.routers, {
+    ...given,
+    events: (backend) => telemetry.controllerEvents(backend),
     audit: config.audit,
     healthIntervalMs: config.healthIntervalMs,
-  };
-  return await openController(config.routers, given);
+  });
 }
 
 function servesController({ routers, directories }: ServeConfig): boolean {
