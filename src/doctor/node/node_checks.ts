@@ -22,34 +22,42 @@ import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.
  */
 export async function examineNode(reading: NodeReading, found: FindingListener): Promise<void> {
   const { files, processes, context, options: { config, kind, nodeIdGuessed } } = reading;
+  const modules = modulesOf(reading);
   const volumes = await volumesOrReason(reading);
-  const attempt = async (check: string, work: () => Findings | Promise<Findings>) =>
+  const attempt = async (check: string, work: Work) =>
     (await findingsOf(reading, check, work)).forEach(found);
-  await attempt("nvme-transport", () => transport(reading));
-  await attempt("nvme-multipath", () => unused("nvme-multipath", reading, true) ?? checkMultipath(files));
-  await attempt("device-layer", () => deviceLayer(reading));
-  await attempt("encryption", () => encryption(reading));
+  const ofBlock = (check: string, work: Work) =>
+    attempt(check, kind === "block" ? work : () => skipped(check, "not used by --kind directory"));
+  const ofNvme = (check: string, work: Work) =>
+    ofBlock(
+      check,
+      config.connector === "nvme-tcp"
+        ? work
+        : () => skipped(check, `not used by --connector ${config.connector}`),
+    );
+  await ofNvme("nvme-transport", () => checkTransport(files, modules));
+  await ofBlock("nvme-multipath", () => checkMultipath(files));
+  await ofNvme("device-layer", () => checkDeviceLayer(files, modules, config.deviceLayer));
+  await ofNvme("encryption", () => checkEncryption(files, modules));
   await attempt(
     "tools",
     () => checkTools(processes, { connector: config.connector, kind, besideImage: nodeIdGuessed }, context),
   );
   await attempt("mounts", () => mounts(reading));
   await attempt("host-nqn", () => identity(reading));
-  await attempt(
-    "nvme-timeouts",
-    () => unused("nvme-timeouts", reading, true) ?? checkTimeouts(files, config.nqnPrefix),
-  );
+  await ofBlock("nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix));
   await attempt("volumes", () => connected(reading, volumes));
   await attempt("discards", () => discards(reading, volumes));
-  await attempt("nvme-target", () => target(reading, volumes));
+  await ofNvme("nvme-target", () => target(reading, volumes));
 }
 
 type Findings = Finding | readonly Finding[];
+type Work = () => Findings | Promise<Findings>;
 
 async function findingsOf(
   { context }: NodeReading,
   check: string,
-  work: () => Findings | Promise<Findings>,
+  work: Work,
 ): Promise<readonly Finding[]> {
   try {
     return [await work()].flat();
@@ -59,44 +67,10 @@ async function findingsOf(
   }
 }
 
-/**
- * What a driver of directories, or another connector, has no use for; undefined for what this one needs.
- *
- * @param always whether every connector has it @default {false}
- */
-function unused(check: string, { options }: NodeReading, always = false): Finding | undefined {
-  const { kind, config: { connector } } = options;
-  if (kind === "directory") return skipped(check, "not used by --kind directory");
-  return always || connector === "nvme-tcp"
-    ? undefined
-    : skipped(check, `not used by --connector ${connector}`);
-}
-
-async function transport(reading: NodeReading): Promise<Finding> {
-  const { files } = reading;
-  const other = unused("nvme-transport", reading);
-  if (other !== undefined) return other;
-  return await checkTransport(files, modulesOf(reading));
-}
-
-async function deviceLayer(reading: NodeReading): Promise<Finding> {
-  const { files, options: { config } } = reading;
-  const other = unused("device-layer", reading);
-  if (other !== undefined) return other;
-  return await checkDeviceLayer(files, modulesOf(reading), config.deviceLayer);
-}
-
-async function encryption(reading: NodeReading): Promise<Finding> {
-  const { files } = reading;
-  const other = unused("encryption", reading);
-  if (other !== undefined) return other;
-  return await checkEncryption(files, modulesOf(reading));
-}
-
 function modulesOf({ files, paths }: NodeReading): ModuleFiles {
-  const release = files.readText("/proc/sys/kernel/osrelease") ?? "";
+  const release = () => files.readText("/proc/sys/kernel/osrelease") ?? "";
   // A file that may not be read counts as missing, as it mostly is in a container.
-  return { read: (name) => paths.readFile(`/lib/modules/${release}/${name}`).catch(() => undefined) };
+  return { read: (name) => paths.readFile(`/lib/modules/${release()}/${name}`).catch(() => undefined) };
 }
 
 async function mounts(reading: NodeReading): Promise<readonly Finding[]> {
@@ -171,8 +145,6 @@ async function target(
   volumes: readonly NodeVolume[] | string,
 ): Promise<readonly Finding[]> {
   const { network, options, options: { config }, context } = reading;
-  const other = unused("nvme-target", reading);
-  if (other !== undefined) return [other];
   const known = typeof volumes === "string" ? [] : volumes;
   const host = hostIdentityOf(config.nodeId);
   const discover = (at: Parameters<NodeReading["discover"]>[0]) => reading.discover(at, host, context);
