@@ -43,7 +43,7 @@ export async function withExport<Answer>(
  */
 export async function exportDisk(probe: Probe, disk: ScratchDisk, suffix: string): Promise<ExportedDisk> {
   const exported = exportedAs(probe, disk, suffix);
-  await change(probe, disk, exported.exportOn);
+  await assertChanged(probe.line, disk, exported.exportOn);
   return exported;
 }
 
@@ -63,15 +63,6 @@ export function exportedAs(probe: Probe, disk: ScratchDisk, suffix: string): Exp
  */
 export async function withdraw({ line }: Probe, disk: ScratchDisk): Promise<void> {
   await assertChanged(line, disk, ros`nvme-tcp-export=${false}`, ros`!nvme-tcp-export`);
-}
-
-/**
- * Changes a disk.
- *
- * @throws {NoAnswer} when the router refuses, or has no such disk
- */
-export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
-  await assertChanged(line, disk, what);
 }
 
 /**
@@ -126,10 +117,10 @@ async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterBeh
   if (await asked(probe, (call) => link.namespaceBytes(call)) !== mebibyte) {
     throw new NoAnswer("the host sees another size than that of the disk");
   }
-  await change(probe, disk, ros`file-size=${grownBytes}`);
+  await assertChanged(probe.line, disk, ros`file-size=${grownBytes}`);
   if (await follows(probe, link)) return "live";
   await withdraw(probe, disk);
-  await change(probe, disk, disk.exportOn);
+  await assertChanged(probe.line, disk, disk.exportOn);
   await using again = await connect(probe, disk.nqn);
   if (await follows(probe, again)) return "after-toggle";
   const reported = wholeNumber((await findDisk(probe.line, disk.path, ros`size`))?.["size"]);

@@ -1,10 +1,9 @@
 import { parseRows } from "../../routeros/console/json.ts";
-import { command, type Fragment, ros } from "../../routeros/console/command.ts";
+import { command, ros } from "../../routeros/console/command.ts";
 import { parseResource, type RouterInfo, safeVersions } from "../../routeros/console/router_info.ts";
 import { fileName, holding, imagePathOf, resourceQuery } from "../../routeros/store/queries.ts";
 import { poolOf } from "../../volume/model/ids/ids.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
-import { VolumeError } from "../../volume/errors.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery, whyUnreadable } from "../router/pools.ts";
 import { isScratchName } from "./names.ts";
 import type { ProbeSession } from "./session.ts";
@@ -33,21 +32,18 @@ export interface Ground {
  * @throws {VolumeError} unavailable when the router refuses or cannot be asked
  */
 export async function readGround(line: ProbeSession, basePath: string): Promise<Ground> {
-  const read = async (query: Fragment): Promise<string> => {
-    const { done, frames, texts } = await line.run([], [query]);
-    if (done) return frames[0]!;
-    throw new VolumeError("unavailable", `Cannot read from the router because it refused: ${texts}`);
-  };
-  const { info, upMs } = parseResource(await read(resourceQuery));
-  const disks = parsePoolDisks(await read(poolDisksQuery));
-  const images = await read(ros`/disk print detail as-value proplist=slot,file-path where type=${"file"}`);
-  const folder = await read(
+  const { info, upMs } = parseResource(await line.read(resourceQuery));
+  const disks = parsePoolDisks(await line.read(poolDisksQuery));
+  const images = await line.read(
+    ros`/disk print detail as-value proplist=slot,file-path where type=${"file"}`,
+  );
+  const folder = await line.read(
     ros`/file print detail as-value proplist=name,type where name=${fileName(basePath)}`,
   );
-  const within = await read(
+  const within = await line.read(
     ros`/file print detail as-value proplist=name,type where name~${holding(`${fileName(basePath)}/`)}`,
   );
-  const around = await read(
+  const around = await line.read(
     ros`/file print detail as-value proplist=name,type where type=${"directory"} and name~${
       aroundForm(basePath)
     }`,

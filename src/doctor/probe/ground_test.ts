@@ -10,8 +10,7 @@ const healthy = { ...pool, size: 1n << 40n, free: 1n << 39n };
 
 /** Why a router with these disks is refused; undefined when it is not. */
 async function refusedWith(...disks: object[]): Promise<string | undefined> {
-  const run = (_statements: unknown, [query]: readonly [Fragment]) => {
-    const { text } = query;
+  const read = ({ text }: Fragment) => {
     const resource = {
       "version": "7.24.2 (stable)",
       "board-name": "RDS2216",
@@ -26,9 +25,9 @@ async function refusedWith(...disks: object[]): Promise<string | undefined> {
       ? [{ name: basePath, type: "directory" }]
       : [];
     const frame = JSON.stringify(rows, (_key, value) => typeof value === "bigint" ? Number(value) : value);
-    return Promise.resolve({ done: true, frames: [frame], texts: "" });
+    return Promise.resolve(frame);
   };
-  const ground = await readGround({ run } as unknown as ProbeSession, basePath);
+  const ground = await readGround({ read } as unknown as ProbeSession, basePath);
   return refuseGround(ground, basePath, own, { acceptVulnerable: true });
 }
 

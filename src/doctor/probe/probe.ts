@@ -40,8 +40,8 @@ interface Site {
  * @throws {VolumeError} precondition when it is not there, is no folder, or is on no mounted pool
  */
 async function surveySite(line: ProbeSession, basePath: string): Promise<Site> {
-  const { version, board } = parseRouterInfo(parseRow(await read(line, resourceQuery), "system resource"));
-  const pools = parsePoolDisks(await read(line, poolDisksQuery));
+  const { version, board } = parseRouterInfo(parseRow(await line.read(resourceQuery), "system resource"));
+  const pools = parsePoolDisks(await line.read(poolDisksQuery));
   const odd = whyUnreadable(pools, basePath);
   if (odd !== undefined) throw refuse(basePath, `the router's row of its pool cannot be read: ${odd}`);
   const pool = pools.find((disk) => disk.mounted && disk.mountPoint === poolOf(basePath));
@@ -52,12 +52,6 @@ async function surveySite(line: ProbeSession, basePath: string): Promise<Site> {
   const type = folder?.["type"] ?? "disk";
   if (type !== "directory" && type !== "disk") throw refuse(basePath, "it is no folder");
   return { version, name: `${board} ${version}`.trim(), pool };
-}
-
-async function read(line: ProbeSession, query: typeof resourceQuery): Promise<string> {
-  const { done, frames, texts: text } = await line.run([], [query]);
-  if (done) return frames[0]!;
-  throw new VolumeError("unavailable", `Cannot read from the router because it refused: ${text}`);
 }
 
 function refuse(basePath: string, reason: string): VolumeError {

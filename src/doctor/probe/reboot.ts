@@ -2,10 +2,10 @@ import { ros } from "../../routeros/console/command.ts";
 import { parseResource } from "../../routeros/console/router_info.ts";
 import { imagePathOf, resourceQuery } from "../../routeros/store/queries.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { change, exportDisk, type IdentitySeen, isSame, readIdentity } from "./exports.ts";
+import { exportDisk, type IdentitySeen, isSame, readIdentity } from "./exports.ts";
 import { isScratchPath, type ScratchDisk, scratchPrefix } from "./names.ts";
 import { NoAnswer, type Probe, type ProbeOptions, type RebootSeen } from "./question.ts";
-import { ensureDisk, findDisk, mebibyte, readItems } from "./scratch.ts";
+import { assertChanged, ensureDisk, findDisk, mebibyte, readItems } from "./scratch.ts";
 import type { ProbeSession } from "./session.ts";
 
 /** What the name of the disk ends with that stands over a reboot, and what its comment begins with. */
@@ -33,7 +33,7 @@ export async function leaveForReboot(probe: Probe): Promise<ScratchDisk> {
   const { nqn } = await exportDisk(probe, disk, suffix);
   const seen = await readIdentity(probe, nqn);
   const comment = formatBefore({ ...seen, nqn, upMs: await readUpMs(line) });
-  await change(probe, disk, ros`comment=${comment}`);
+  await assertChanged(probe.line, disk, ros`comment=${comment}`);
   if ((await findDisk(line, disk.path, ros`comment`))?.["comment"] === comment) return disk;
   throw new NoAnswer("the router does not keep the comment with the identity");
 }
@@ -104,9 +104,7 @@ async function findStanding(
 }
 
 async function readUpMs(line: ProbeSession): Promise<number> {
-  const { done, frames, texts: text } = await line.run([], [resourceQuery]);
-  if (done) return parseResource(frames[0]!).upMs;
-  throw new VolumeError("unavailable", `Cannot read the router's uptime because it refused: ${text}`);
+  return parseResource(await line.read(resourceQuery)).upMs;
 }
 
 const beforeForm = /^before-reboot (\d+) (\S+) ([0-9a-f]*|-) ([0-9a-f]*|-) (.*)$/;

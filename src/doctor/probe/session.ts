@@ -14,8 +14,6 @@ import {
 export interface Printed {
   readonly stdout: string;
   readonly stderr: string;
-  /** Undefined when the router told none. */
-  readonly status: number | undefined;
 }
 
 /** What became of statements with frames behind them. */
@@ -141,6 +139,17 @@ export class ProbeSession {
     return { done: false, frames: [], texts: text || "it gave no message" };
   }
 
+  /**
+   * Reads the result of one query.
+   *
+   * @throws {VolumeError} unavailable when the router refuses or cannot be asked
+   */
+  async read(query: Fragment): Promise<string> {
+    const { done, frames, texts } = await this.run([], [query]);
+    if (done) return frames[0]!;
+    throw new VolumeError("unavailable", `Cannot read from the router because it refused: ${texts}`);
+  }
+
   /** Gives the channel up after a while, and with it the connection: nothing may go on behind. */
   async #send(connection: SshConnection, command: Command): Promise<ExecEnd> {
     const { clock, signal } = this.#options;
@@ -192,7 +201,7 @@ export class ProbeSession {
   }
 }
 
-function printedOf({ output, exitStatus, errors = "" }: ExecEnd & { readonly state: "ended" }): Printed {
+function printedOf({ output, errors = "" }: ExecEnd & { readonly state: "ended" }): Printed {
   const stdout = errors === "" ? output : output.slice(0, -errors.length - 1);
-  return { stdout, stderr: errors, status: exitStatus };
+  return { stdout, stderr: errors };
 }

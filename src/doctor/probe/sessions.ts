@@ -1,6 +1,7 @@
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { ros } from "../../routeros/console/command.ts";
-import { change, connect, serves, withExport } from "./exports.ts";
+import { connect, serves, withExport } from "./exports.ts";
+import { assertChanged } from "./scratch.ts";
 import { assertNotLost } from "./withdrawals.ts";
 import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 
@@ -20,7 +21,7 @@ async function outlastsOwnChange(probe: Probe): Promise<boolean> {
     withExport(probe, "live", async (disk) => {
       await using kept = await connectAndRead(probe, control.nqn);
       await using link = await connectAndRead(probe, disk.nqn);
-      await change(probe, disk, ros`comment=${"changed"}`);
+      await assertChanged(probe.line, disk, ros`comment=${"changed"}`);
       if (await goesOn(probe, link)) return true;
       await assertNotLost(probe, kept);
       return false;

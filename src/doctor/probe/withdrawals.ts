@@ -2,7 +2,6 @@ import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import {
   asked,
-  change,
   connect,
   enters,
   type ExportedDisk,
@@ -11,6 +10,7 @@ import {
   withdraw,
   withExport,
 } from "./exports.ts";
+import { assertChanged } from "./scratch.ts";
 import { type HostLink, NoAnswer, type Probe } from "./question.ts";
 
 /** How often an export is withdrawn: a connection may be lost by chance once. */
@@ -58,7 +58,7 @@ async function watchWithdrawals(probe: Probe): Promise<readonly Seen[]> {
     withExport(probe, "cut", async (disk) => {
       const seen: Seen[] = [];
       while (seen.length < rounds) {
-        if (seen.length > 0) await change(probe, disk, disk.exportOn);
+        if (seen.length > 0) await assertChanged(probe.line, disk, disk.exportOn);
         seen.push(await watchBeside(probe, disk, control));
       }
       return seen;
