@@ -121,7 +121,7 @@ export class NodeService {
 
   /** See {@linkcode publishVolume}. */
   async publish(request: PublishRequest, context: CallContext): Promise<void> {
-    await this.#changing(request, () => publishVolume(this.#deps, request, context));
+    await this.#changing(request, () => publishVolume(this.#deps, this.fencing, request, context));
   }
 
   /** See {@linkcode unpublishVolume}. */

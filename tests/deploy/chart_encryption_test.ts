@@ -15,13 +15,23 @@ function parametersOf(objects: readonly KubernetesObject[], name: string): unkno
   return (found as unknown as { readonly parameters?: unknown }).parameters;
 }
 
+/** A node needs the passphrase for its stage, and for a publish that stages anew. */
+function secretParameters(name: string, namespace: string): Record<string, string> {
+  const prefix = "csi.storage.k8s.io/node";
+  return Object.fromEntries(
+    ["stage", "publish"].flatMap((call) => [
+      [`${prefix}-${call}-secret-name`, name],
+      [`${prefix}-${call}-secret-namespace`, namespace],
+    ]),
+  );
+}
+
 chartTest("an encryptionSecret makes a class encrypted, and names its Secret to the kubelet alone", () => {
   const objects = rendered({ values: values({ ...encrypted, fsType: "xfs" }, { name: "plain" }) });
   assert.deepEqual(parametersOf(objects, "encrypted"), {
     "csi.storage.k8s.io/fstype": "xfs",
     "encrypted": "true",
-    "csi.storage.k8s.io/node-stage-secret-name": "volume-passphrase",
-    "csi.storage.k8s.io/node-stage-secret-namespace": "vault",
+    ...secretParameters("volume-passphrase", "vault"),
   });
   assert.equal(parametersOf(objects, "plain"), undefined);
   // The kubelet reads it; the chart neither makes one nor lets the driver read any.
@@ -34,8 +44,7 @@ chartTest("an encryptionSecret may be one of each claim, and goes with other par
   const objects = rendered({ values: values({ ...encrypted, encryptionSecret, parameters }) });
   assert.deepEqual(parametersOf(objects, "encrypted"), {
     "encrypted": "true",
-    "csi.storage.k8s.io/node-stage-secret-name": "${pvc.name}-luks",
-    "csi.storage.k8s.io/node-stage-secret-namespace": "${pvc.namespace}",
+    ...secretParameters("${pvc.name}-luks", "${pvc.namespace}"),
     "allowDiscards": "true",
     "pbkdfMemory": "64",
   });
@@ -69,6 +78,7 @@ const contradictions: readonly Record<string, string>[] = [
   { encrypted: "true" },
   { "csi.storage.k8s.io/node-stage-secret-name": "another" },
   { "csi.storage.k8s.io/node-stage-secret-namespace": "another" },
+  { "csi.storage.k8s.io/node-publish-secret-name": "another" },
   { deviceLayer: "multipath" },
 ];
 
@@ -91,8 +101,7 @@ chartTest("the example of values makes a class with the Secret of the guide", as
   const example = parse(await readProjectFile("deploy/examples/encrypted.yaml"));
   assert.deepEqual(parametersOf(rendered({ values: example }), "rds-encrypted"), {
     "csi.storage.k8s.io/fstype": "ext4",
-    "csi.storage.k8s.io/node-stage-secret-name": "volume-passphrase",
-    "csi.storage.k8s.io/node-stage-secret-namespace": "rds-csi",
+    ...secretParameters("volume-passphrase", "rds-csi"),
     encrypted: "true",
   });
   const guide = await readProjectFile("docs/guides/encryption.md");

@@ -187,6 +187,7 @@ export class FakeNode extends FakeDeviceUsers {
       mountFlags: [],
       readOnly: false,
       publishContext: publishContext(),
+      volumeContext: {},
       ...change,
     }, call());
   }

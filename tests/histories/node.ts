@@ -148,10 +148,11 @@ export class HistoryNode {
   ): Promise<void> {
     const { volumeId, publishContext, mountFlags, bytes } = about;
     const request = { volumeId, stagingPath: stagingPath(volumeId), targetPath: targetPath(volumeId) };
-    const mount = { ...request, capability: this.#capability, mountFlags, publishContext };
+    const capability = this.#capability;
+    const mount = { ...request, capability, mountFlags, publishContext, volumeContext: {} };
     const service = this.#service;
     const work: Record<NodeVerb, () => Promise<unknown>> = {
-      stage: () => service.stage({ ...mount, volumeContext: {} }, context),
+      stage: () => service.stage(mount, context),
       publish: () => service.publish({ ...mount, readOnly: false }, context),
       unpublish: () => service.unpublish(request, context),
       unstage: () => service.unstage(request, context),

@@ -129,6 +129,7 @@ export class RealNode {
       mountFlags: [],
       readOnly: false,
       publishContext: volume.publishContext(),
+      volumeContext: {},
       ...change,
     };
   }

@@ -63,15 +63,14 @@ nodeTest(
 );
 
 nodeTest(
-  "a publish is refused when the volume is not staged, and when its file system was unmounted",
+  "a publish stages the volume anew when its record was lost, and when its file system was unmounted",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
-    await assert.rejects(node.publish(volume), refusal("precondition", /not staged/));
     await node.stage(volume);
+    await Deno.remove(`${node.state}/volumes/pvc-1.json`);
+    await node.publish(volume);
+    await node.unpublish(volume);
     await run("umount", node.staging("pvc-1"));
-    await assert.rejects(node.publish(volume), refusal("precondition", /not mounted/));
-    assert.deepEqual(await node.deps.paths.list(`${node.kubelet}/pods`), []);
-    await node.stage(volume);
     await node.publish(volume);
     await node.unpublish(volume);
     await node.unstage(volume);
@@ -82,13 +81,11 @@ for (
   const [what, options] of [["file system", "remount,ro"], ["staging mount", "remount,bind,ro"]] as const
 ) {
   nodeTest(
-    `a publish is refused when the ${what} was turned read-only, and a stage mends that`,
+    `a publish stages a volume anew whose ${what} was turned read-only`,
     async (node) => {
       const volume = new TestVolume(node, "pvc-1", small);
       await node.stage(volume);
       await run("mount", "-o", options, node.staging("pvc-1"));
-      await assert.rejects(node.publish(volume), refusal("precondition", /turned read-only/));
-      await node.stage(volume);
       await node.publish(volume);
       await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
       await node.unpublish(volume);
@@ -98,16 +95,13 @@ for (
 }
 
 nodeTest(
-  "a publish is refused when an error shut an xfs down, of which the mount table shows nothing, and a stage mends that",
+  "a publish stages an xfs anew that an error shut down, of which the mount table shows nothing",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability: xfs });
     await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "kept");
     await run("sync", "-f", node.staging("pvc-1"));
     await run("xfs_io", "-x", "-c", "shutdown", node.staging("pvc-1"));
-    const refused = refusal("precondition", /does not answer.*unstaged and staged again/);
-    await assert.rejects(node.publish(volume, { capability: xfs }), refused);
-    await node.stage(volume, { capability: xfs });
     await node.publish(volume, { capability: xfs });
     assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
     await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
@@ -117,19 +111,16 @@ nodeTest(
 );
 
 nodeTest(
-  "an ext4 that an error shut down is refused by a publish, and goes by unpublish and unstage",
+  "an ext4 that an error shut down is refused by a publish while a pod has it, and then staged anew",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
     await node.stage(volume);
     await node.publish(volume);
     await run("xfs_io", "-x", "-c", "shutdown", node.staging("pvc-1"));
     const second = { targetPath: node.target("pvc-1", "pod-2") };
-    await assert.rejects(node.publish(volume, second), refusal("precondition", /unstaged and staged again/));
+    await assert.rejects(node.publish(volume, second), refusal("precondition", /delete the pods/));
     await assert.rejects(node.stage(volume), unsettled("in-use"));
     await node.unpublish(volume);
-    await node.unstage(volume);
-    volume.nextEpoch();
-    await node.stage(volume);
     await node.publish(volume, second);
     await Deno.writeTextFile(`${node.target("pvc-1", "pod-2")}/data`, "written");
     await node.unpublish(volume, "pod-2");
@@ -297,7 +288,7 @@ nodeTest(
   },
 );
 
-nodeTest("after a reboot the same epoch is staged again from the state file", async (node) => {
+nodeTest("after a reboot a publish stages the same epoch again from the state file", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   await node.stage(volume);
   await node.publish(volume);
@@ -306,8 +297,6 @@ nodeTest("after a reboot the same epoch is staged again from the state file", as
   await run("umount", node.target("pvc-1"));
   await run("umount", node.staging("pvc-1"));
   await run("losetup", "-d", await node.device(volume));
-  await assert.rejects(node.publish(volume), refusal("precondition", /gone/));
-  await node.stage(volume);
   await node.publish(volume);
   assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
   await node.unpublish(volume);

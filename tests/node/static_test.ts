@@ -29,9 +29,10 @@ nodeTest(
       const { controller } = stack.clients;
       const { publishContext } = await controller.call("ControllerPublishVolume", publish);
       const volume = { volumeId: "films", stagingPath: node.staging("films") };
-      const use = { capability: ext4, mountFlags: [], publishContext };
+      const volumeContext = { static: "true" };
+      const use = { capability: ext4, mountFlags: [], publishContext, volumeContext };
       const target = { volumeId: "films", targetPath: node.target("films") };
-      await node.service.stage({ ...volume, ...use, volumeContext: { static: "true" } }, call());
+      await node.service.stage({ ...volume, ...use }, call());
       await node.service.publish({ ...volume, ...target, ...use, readOnly: false }, call());
       assert.equal(await Deno.readTextFile(`${target.targetPath}/film.txt`), "a film");
       await node.service.unpublish(target, call());

@@ -287,9 +287,9 @@ items:
 {{- if $class.encryptionSecret }}
 {{- $parameters := default dict $class.parameters }}
 {{- /* Of a key that is there twice the last one counts: an encrypted="false" would quietly make plain volumes. */}}
-{{- range list "encrypted" "csi.storage.k8s.io/node-stage-secret-name" "csi.storage.k8s.io/node-stage-secret-namespace" }}
-{{- if hasKey $parameters . }}
-{{- fail (printf "the StorageClass %s has an encryptionSecret, which sets the parameter %s: leave that out" $class.name .) }}
+{{- range $key, $_ := $parameters }}
+{{- if regexMatch "^(encrypted|csi\\.storage\\.k8s\\.io/node-(stage|publish)-secret-name(space)?)$" $key }}
+{{- fail (printf "the StorageClass %s has an encryptionSecret, which sets the parameter %s: leave that out" $class.name $key) }}
 {{- end }}
 {{- end }}
 {{- if eq (toString $parameters.deviceLayer) "multipath" }}
@@ -326,8 +326,11 @@ parameters:
   {{- end }}
   {{- with $class.encryptionSecret }}
   encrypted: "true"
-  csi.storage.k8s.io/node-stage-secret-name: {{ .name | quote }}
-  csi.storage.k8s.io/node-stage-secret-namespace: {{ .namespace | quote }}
+  {{- /* A node whose device has died opens the next one when it publishes. */}}
+  {{- range $call := list "stage" "publish" }}
+  csi.storage.k8s.io/node-{{ $call }}-secret-name: {{ $class.encryptionSecret.name | quote }}
+  csi.storage.k8s.io/node-{{ $call }}-secret-namespace: {{ $class.encryptionSecret.namespace | quote }}
+  {{- end }}
   {{- end }}
   {{- range $key, $value := $class.parameters }}
   {{ $key }}: {{ $value | quote }}

@@ -16,6 +16,7 @@ function capability(mode: string, access: "mount" | "block" = "mount", fsType = 
 const complete: Record<string, unknown> = {
   volumeId: "a",
   targetPath: targetOf("a"),
+  stagingTargetPath: "",
   volumePath: targetOf("a"),
   volumePublishPath: targetOf("a"),
   volumeCapability: capability("MULTI_NODE_MULTI_WRITER"),

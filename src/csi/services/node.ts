@@ -99,12 +99,10 @@ const handlePublish: Handler<"NodePublishVolume"> = async (service, request, con
     stagingPath: stagingPathOf(request),
   });
   const { capability, stagingPath } = await service.parseForPublish(targetPath, context, parse);
-  const { publishContext, readonly: readOnly } = request;
+  const { publishContext, volumeContext, secrets, readonly: readOnly } = request;
   const mountFlags = mountFlagsOf(request.volumeCapability);
-  await service.publish(
-    { volumeId, stagingPath, targetPath, capability, mountFlags, readOnly, publishContext },
-    context,
-  );
+  const stage = { volumeId, stagingPath, capability, mountFlags, publishContext, volumeContext, secrets };
+  await service.publish({ ...stage, targetPath, readOnly }, context);
   return {};
 };
 

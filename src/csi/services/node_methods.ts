@@ -60,7 +60,10 @@ export function nodeMethodsOf(
     NodeGetInfo: method({ changing: false, handler: calls.NodeGetInfo }),
     NodePublishVolume: method({
       changing: true,
-      lockKey: (request: Request<"NodePublishVolume">) => [request.volumeId, request.targetPath],
+      // It may have to stage the volume anew.
+      lockKey: (
+        { volumeId, targetPath, stagingTargetPath }: Request<"NodePublishVolume">,
+      ) => [volumeId, targetPath, stagingTargetPath],
       handler: calls.NodePublishVolume,
     }),
     NodeUnpublishVolume: method({

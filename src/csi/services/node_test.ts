@@ -202,6 +202,15 @@ Deno.test("NodeStageVolume passes mount flags on, and parses them", async () => 
   );
 });
 
+Deno.test("NodePublishVolume on a node that has lost its stage passes on all that a stage needs", async () => {
+  const node = new FakeNode();
+  const volumeContext = { ctrlLossTmo: "77", "csi.storage.k8s.io/pod.name": "web-0" };
+  const volumeCapability = capability("mount", undefined, ["noatime"]);
+  await invoke(node, "NodePublishVolume", { volumeContext, volumeCapability });
+  assert.deepEqual([node.stagingState?.staged, node.stagingState?.mountFlags], [true, ["noatime"]]);
+  assert.equal(node.stagingState?.connection?.ctrlLossTmo, 77);
+});
+
 Deno.test("NodeGetInfo returns the configured topology", async () => {
   const { deps } = new FakeNode();
   const placed = new NodeService({ ...deps, settings: { ...deps.settings, topology: { rack: "a" } } });
@@ -212,7 +221,7 @@ Deno.test("NodeGetInfo returns the configured topology", async () => {
 const locked = [
   ["NodeStageVolume", [volumeId, stagingPath]],
   ["NodeUnstageVolume", [volumeId, stagingPath]],
-  ["NodePublishVolume", [volumeId, targetPath]],
+  ["NodePublishVolume", [volumeId, targetPath, stagingPath]],
   ["NodeUnpublishVolume", [volumeId, targetPath]],
   ["NodeExpandVolume", [volumeId]],
 ] as const;
@@ -324,7 +333,6 @@ const missing: readonly [MethodName, Request, VolumeErrorKind][] = [
   ["NodeGetVolumeStats", { volumePath: "some/path" }, "not-found"],
   ["NodeExpandVolume", {}, "not-found"],
   ["NodeGetVolumeStats", {}, "not-found"],
-  ["NodePublishVolume", {}, "precondition"],
   ["NodeGetVolumeHealth", {}, "not-found"],
   ["NodeGetVolumeHealth", { volumePublishPath: "some/path" }, "invalid"],
 ];

@@ -6,55 +6,52 @@ import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts"
 import { type PublishedTarget, type StagingState, withContent } from "../../volume/model/staging/state.ts";
 import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
 import { withoutPublished, withPublished } from "../../volume/model/staging/here.ts";
-import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
+import { isReadOnlyMount, mountsAt } from "../mount_table.ts";
 import { thawForPods } from "../connections/last_unmount.ts";
-import { holdProven, proveStaged } from "../connections/device.ts";
-import { readChain } from "../chain/chain.ts";
-import { epochText } from "../../volume/model/parse_context.ts";
+import { holdProven } from "../connections/device.ts";
+import type { Fencing } from "../fencing/fencing.ts";
 import { parseMountFlags } from "../../volume/model/filesystem/mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
 import { settledPublish } from "../stage/settled.ts";
+import type { StageRequest } from "../stage/wish.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";
 import type { NodeDeps } from "../deps.ts";
+import { livePublished, stagedOrAnew } from "./staged.ts";
 
 /** The fields of NodePublishVolume. */
-export interface PublishRequest {
-  readonly volumeId: string;
-  readonly stagingPath: string;
+export interface PublishRequest extends StageRequest {
   readonly targetPath: string;
-  readonly capability: Capability;
-  readonly mountFlags: readonly string[];
   readonly readOnly: boolean;
-  readonly publishContext: Readonly<Record<string, string>>;
 }
 
 /**
  * Makes a staged volume available to a workload: proves the device again, and binds it, or the folder that it is
- * mounted on, to the target.
+ * mounted on, to the target. A volume whose stage is dead is staged anew.
  *
- * @throws {VolumeError} precondition when the volume is not staged, or not as a publish needs it; unavailable when
+ * @throws {VolumeError} precondition when the volume is not staged as a publish needs it, and pods have it; unavailable when
  *   anything is at the target after a failure
  */
 export async function publishVolume(
   deps: NodeDeps,
+  fencing: Fencing,
   request: PublishRequest,
   context: CallContext,
 ): Promise<void> {
-  await settledPublish(deps, request.targetPath, context, () => publish(deps, request, context));
+  await settledPublish(deps, request.targetPath, context, () => publish(deps, fencing, request, context));
 }
 
-async function publish(deps: NodeDeps, request: PublishRequest, context: CallContext): Promise<void> {
+async function publish(
+  deps: NodeDeps,
+  fencing: Fencing,
+  request: PublishRequest,
+  context: CallContext,
+): Promise<void> {
   const { stagingStore } = deps;
-  const stagingState = getStaged(await stagingStore.find(request.volumeId), request);
+  const { stagingState, device, staged } = await stagedOrAnew(deps, fencing, request, context);
   await assertTargetApart(stagingStore, stagingState, request.targetPath);
   const readOnly = isReadOnlyPublish(stagingState, request);
   const mountPoint = await deps.paths.mountPoint(request.targetPath);
-  const staged = stagingState.intent.kind === "block"
-    ? stagingState.intent.stagingPath
-    : await deps.paths.mountPoint(stagingState.intent.stagingPath);
-  const device = await proveUnchanged(deps, stagingState, context);
   const table = await deps.mounts.table();
-  if (stagingState.intent.kind !== "block") await assertMounted(deps, table, stagingState, staged, context);
   const live = await livePublished(deps, table, stagingState);
   const target = { targetPath: request.targetPath, readOnly };
   assertPublishable(stagingState, live, target, request.capability);
@@ -98,102 +95,9 @@ async function publish(deps: NodeDeps, request: PublishRequest, context: CallCon
   });
 }
 
-function getStaged(stagingState: StagingState | undefined, request: PublishRequest): StagingState {
-  const volume = `volume=${request.volumeId}`;
-  if (stagingState?.here.staged !== true) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot publish the volume because it is not staged on this node: ${volume}`,
-    );
-  }
-  if (stagingState.intent.stagingPath !== request.stagingPath) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot publish the volume because it is staged at another path: ${volume} staged at=${stagingState.intent.stagingPath}`,
-    );
-  }
-  const epoch = epochText(request.publishContext);
-  if (epoch !== "" && epoch !== stagingState.intent.epoch) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot publish the volume because it is staged in another epoch: ${volume} staged=${stagingState.intent.epoch} asked=${epoch}`,
-    );
-  }
-  return stagingState;
-}
-
 function isReadOnlyPublish(stagingState: StagingState, request: PublishRequest): boolean {
   return request.readOnly || stagingState.intent.readOnly || isReadOnlyMode(request.capability.mode) ||
     parseMountFlags(request.mountFlags).readOnly;
-}
-
-/** Proves that the device is still the one that the volume was staged with. */
-async function proveUnchanged(
-  deps: NodeDeps,
-  stagingState: StagingState,
-  context: CallContext,
-): Promise<ProvenDevice> {
-  const { map, used: found } = await readChain(deps, stagingState.intent.nqn, context);
-  if (found === undefined && map?.kind === "multipath") {
-    throw new VolumeError(
-      "unavailable",
-      `Cannot publish the volume because its device is away, and writes wait for it: ` +
-        `volume=${stagingState.volumeId}; it will be retried when the router is back`,
-    );
-  }
-  if (found === undefined || found.deviceNumber !== stagingState.here.device?.deviceNumber) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot publish the volume because its device is ${found === undefined ? "gone" : "another one"} ` +
-        `since it was staged: volume=${stagingState.volumeId}; it has to be unstaged and staged again`,
-    );
-  }
-  return await proveStaged(deps, found, stagingState, context);
-}
-
-/**
- * Throws when the file system is not mounted, or the kernel has shut it down: such a volume must not look healthy to a
- * pod.
- */
-async function assertMounted(
-  deps: NodeDeps,
-  table: readonly MountEntry[],
-  stagingState: StagingState,
-  staged: string,
-  context: CallContext,
-): Promise<void> {
-  const entry = mountsAt(table, staged).at(-1);
-  const right = entry?.deviceNumber === stagingState.here.device?.deviceNumber &&
-    entry?.filesystem === stagingState.intent.kind;
-  const usable = right && isReadOnlyMount(entry) === stagingState.intent.readOnly;
-  if (usable && await rootAnswers(deps, stagingState.intent.stagingPath, context)) return;
-  if (entry !== undefined && !right) deps.events.occurred({ kind: "stale-mount", finder: "publish" });
-  const state = entry === undefined
-    ? "is not mounted"
-    : usable
-    ? "does not answer, perhaps after errors"
-    : right
-    ? "was turned read-only by the kernel, perhaps after errors"
-    : "is another one";
-  throw new VolumeError(
-    "precondition",
-    `Cannot publish the volume because its file system at the staging path ${state}: volume=${stagingState.volumeId} ` +
-      `path=${stagingState.intent.stagingPath}; it has to be unstaged and staged again`,
-  );
-}
-
-/** The recorded targets that are still mounted; after a reboot, for example, none is. */
-async function livePublished(
-  deps: NodeDeps,
-  table: readonly MountEntry[],
-  stagingState: StagingState,
-): Promise<readonly PublishedTarget[]> {
-  const live: PublishedTarget[] = [];
-  for (const target of stagingState.here.published) {
-    const mountPoint = await deps.paths.mountPoint(target.targetPath);
-    if (mountsAt(table, mountPoint).length > 0) live.push(target);
-  }
-  return live;
 }
 
 /** Throws unless what is mounted at the target is this volume, in the requested way. */

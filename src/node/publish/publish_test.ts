@@ -7,6 +7,7 @@ import {
   ext4,
   FakeNode,
   injected,
+  publishContext,
   sizeBytes,
   stagingPath,
   targetPath,
@@ -93,45 +94,91 @@ for (const capability of [ext4, block]) {
   });
 }
 
-const unready: readonly [string, (node: FakeNode) => void, VolumeErrorKind, RegExp][] = [
-  ["staging did not end", (node) => node.setStagingState({ staged: false }), "precondition", /not staged/],
-  [
-    "its device is another one",
-    (node) => void (node.device.deviceNumber = "7:9"),
-    "precondition",
-    /another one/,
-  ],
-  ["its device is gone", (node) => void (node.device.connected = false), "precondition", /is gone/],
-  ["its device shrank", (node) => void (node.device.sizeBytes = 512n), "identity-mismatch", /size/],
+/** What may have become of a staged volume while a kubelet waits with its next pod, which it never stages the volume for. */
+const dead: readonly [string, Capability, (node: FakeNode) => Promise<void> | void, RegExp][] = [
+  ["staging was taken down", ext4, (node) => node.setStagingState({ staged: false }), /not staged/],
+  ["device is another one", ext4, replaceDevice, /another one/],
+  ["raw device is another one", block, replaceDevice, /another one/],
+  ["device is gone", ext4, (node) => void (node.device.connected = false), /is gone/],
+  ["epoch is over", ext4, (node) => node.setStagingState({ epoch: "1-ffffffff" }), /another epoch/],
+  ...["ro", "emergency_ro", "shutdown"].map((option): (typeof dead)[number] => [
+    `file system shows ${option}`,
+    ext4,
+    (node) => void (node.table = node.table.map((entry) => ({ ...entry, superOptions: [option] }))),
+    /turned read-only/,
+  ]),
 ];
 
-for (const [name, break_, kind, text] of unready) {
-  Deno.test(`publish() throws ${kind} when ${name}, and makes nothing`, async () => {
-    const node = await staged();
-    break_(node);
-    await assert.rejects(node.publish(), refusal(kind, text));
-    assert.equal(node.paths.nodes.has(targetPath), false);
+/** A router that has rebooted gives it a new identity, and the kernel a new number. */
+function replaceDevice(node: FakeNode): void {
+  Object.assign(node.device, { uniqueId: "bb11", deviceNumber: "7:9" });
+  node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:9" });
+}
+
+for (const [what, capability, break_, text] of dead) {
+  Deno.test(`publish() of a volume whose ${what} waits for the pod before, and then stages it anew`, async () => {
+    const node = new FakeNode();
+    node.device.uniqueId = "aa00";
+    await node.stage({ capability });
+    await node.publish({ capability });
+    await break_(node);
+    const next = { capability, targetPath: secondTarget };
+    await assert.rejects(node.publish(next), refusal("precondition", text));
+    assert.equal(node.paths.nodes.has(secondTarget), false);
+    assert.equal(at(node, targetPath).length, 1);
+    await node.unpublish();
+    await node.publish(next);
+    const staged = at(node, stagingPath).map(({ deviceNumber }) => deviceNumber);
+    assert.deepEqual(staged, capability === ext4 ? [node.device.deviceNumber] : []);
+    assert.deepEqual([at(node, secondTarget).length, node.stagingState?.staged], [1, true]);
+    assert.deepEqual(node.formats.length, capability === ext4 ? 1 : 0);
   });
 }
 
-for (const option of ["emergency_ro", "shutdown"]) {
-  Deno.test(`publish() throws precondition when the file system shows ${option}`, async () => {
-    const node = await staged();
-    node.table = node.table.map((entry) => ({ ...entry, superOptions: [option] }));
-    await assert.rejects(node.publish(), refusal("precondition", /turned read-only/));
-  });
-}
+Deno.test("publish() of an encrypted volume whose device is another one needs its own secret to stage it anew", async () => {
+  const node = new FakeNode();
+  node.device.uniqueId = "aa00";
+  const secrets = { encryptionPassphrase: "correct horse battery staple" };
+  const encrypted = { volumeContext: { encrypted: "true" } };
+  await node.stage({ ...encrypted, secrets }, { encrypted: "true" });
+  replaceDevice(node);
+  node.showDevices();
+  const request = { ...encrypted, publishContext: publishContext({ encrypted: "true" }) };
+  await assert.rejects(node.publish(request), refusal("precondition", /is gone.*delete the pods/));
+  await node.publish({ ...request, secrets });
+  assert.equal(at(node, targetPath).length, 1);
+});
 
-Deno.test("publish() throws precondition when the staged file system's root never answers, and a stage mounts it again", async () => {
+Deno.test("publish() of a volume that cannot be staged anew yet does so once it can", async () => {
+  for (const change of [{}, { staged: false }]) {
+    const node = await staged();
+    node.setStagingState(change);
+    Object.assign(node.device, { connected: false, exported: false });
+    for (let i = 0; i < 2; i++) await assert.rejects(node.publish(), refusal("unavailable", /refused/));
+    node.device.exported = true;
+    await node.publish();
+    assert.equal(at(node, targetPath).length, 1);
+  }
+});
+
+Deno.test("publish() throws identity-mismatch when the device shrank, and makes nothing", async () => {
+  const node = await staged();
+  node.device.sizeBytes = 512n;
+  await assert.rejects(node.publish(), unsettled("identity-mismatch", /size/));
+  assert.equal(node.paths.nodes.has(targetPath), false);
+});
+
+Deno.test("publish() stages a volume anew whose file system's root never answers", async () => {
   const node = await staged();
   const { before } = node.paths;
   node.paths.before = (operation, path) => {
-    if (operation === "info" && path === stagingPath) throw new VolumeError("deadline", "no answer");
+    const [mounted] = at(node, stagingPath);
+    if (operation === "info" && path === stagingPath && mounted?.mountId === 100) {
+      throw new VolumeError("deadline", "no answer");
+    }
     before(operation, path);
   };
-  await assert.rejects(node.publish(), refusal("precondition", /does not answer/));
-  assert.equal(node.paths.nodes.has(targetPath), false);
-  await node.stage();
+  await node.publish();
   assert.equal(node.operations.filter((operation) => operation === "mountDevice").length, 2);
 });
 

@@ -144,7 +144,7 @@ namespaceRows.add(
     const said = await refusal(
       node.publish(volume, again),
       "precondition",
-      /another one since it was staged.*unstaged and staged again/,
+      /another one since it was staged.*delete the pods/,
     );
     const stats = node.service.stats("pvc-1", node.target("pvc-1"), call());
     await refusal(stats, "unavailable", /no longer the staged one|does not answer|Cannot/);

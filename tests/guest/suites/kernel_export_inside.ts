@@ -189,7 +189,7 @@ withdrawalRows.add(
     const problems = await node.problems(volume);
     assert.ok(problems.includes("NotConnected"), problems.join());
     const again = node.publish(volume, { targetPath: node.target("pvc-1", "pod-2") });
-    await refusal(again, "precondition", /device is gone.*staged again/);
+    await refusal(again, "precondition", /device is gone.*delete the pods/);
     await refusal(node.service.stats("pvc-1", node.target("pvc-1"), call()), "unavailable", /gone/);
     const [, unpublishMs] = await timed(node.unpublish(volume));
     const [, unstageMs] = await timed(node.unstage(volume));

@@ -129,7 +129,16 @@ export class Volume {
       case "publish":
         return {
           method,
-          request: { volumeId, stagingPath, targetPath, capability, mountFlags, readOnly, publishContext },
+          request: {
+            volumeId,
+            stagingPath,
+            targetPath,
+            capability,
+            mountFlags,
+            readOnly,
+            publishContext,
+            volumeContext,
+          },
         };
       case "expand":
         return {
