@@ -44,3 +44,19 @@ Deno.test("a kubelet tries to unstage until that is done", () => {
   kubelet.answered("unstage", id, undefined);
   assert.equal(kubelet.unstages(id), false);
 });
+
+Deno.test("a kubelet stages no volume again that it has staged, until an unstage fails or it starts anew", () => {
+  const kubelet = new Kubelet();
+  const stages = () => kubelet.stages(id);
+  assert.equal(stages(), true);
+  kubelet.answered("stage", id, undefined);
+  assert.equal(stages(), false);
+  kubelet.answered("unstage", id, "in-use");
+  assert.equal(stages(), true);
+  kubelet.answered("stage", id, "precondition");
+  assert.deepEqual([stages(), kubelet.unstages(id)], [true, false]);
+  kubelet.answered("stage", id, undefined);
+  kubelet.restarted();
+  kubelet.answered("stage", id, "precondition");
+  assert.deepEqual([stages(), kubelet.unstages(id)], [true, true]);
+});

@@ -50,6 +50,12 @@ export class NodeCalls {
     return [...this.#kubelets.get(node)!.uses, ...begun];
   }
 
+  /** Restarts a node's machine, and with it its kubelet. */
+  crash(node: string): void {
+    this.#nodes.find(({ name }) => name === node)!.crash();
+    this.#kubelets.get(node)!.restarted();
+  }
+
   /** Returns what the kubelet of a step's node does; undefined when that is nothing. */
   of(
     step: CallStep & { readonly step: NodeStep },
@@ -102,7 +108,8 @@ function verbsOf(
   kubelet: Kubelet,
   publishContext: KnownContext,
 ): readonly NodeVerb[] {
-  if (step === "stage") return publishContext === undefined ? [] : ["stage", "publish"];
+  if (step === "stage" && publishContext === undefined) return [];
+  if (step === "stage") return kubelet.stages(id) ? ["stage", "publish"] : ["publish"];
   if (step === "grow") return kubelet.unpublishes(id) ? ["expand"] : [];
   return [
     ...kubelet.unpublishes(id) ? ["unpublish" as const] : [],

@@ -245,7 +245,7 @@ class Cluster {
         break;
       case "crash-node":
         this.history.push({ kind: "crashed", node: step.node });
-        node!.crash();
+        this.#nodeCalls.crash(step.node);
         break;
       case "restart-driver":
         node!.restartDriver();
