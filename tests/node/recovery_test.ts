@@ -6,41 +6,6 @@ import { loopsUnder, mountsUnder } from "../support/left_here.ts";
 
 const small = 64n * 1024n * 1024n;
 
-nodeTest("a stage of a volume that is not exported leaves nothing", async (node) => {
-  const volume = new TestVolume(node, "pvc-1", small);
-  volume.withdraw();
-  await assert.rejects(node.stage(volume), refusal("unavailable", /no such export/));
-  assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
-  assert.deepEqual(await node.deps.paths.list(`${node.kubelet}/staging`), []);
-});
-
-nodeTest(
-  "a stage in another way is refused while a pod has the volume, and begun anew afterwards",
-  async (node) => {
-    const volume = new TestVolume(node, "pvc-1", small);
-    await node.stage(volume);
-    await node.publish(volume);
-    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
-    const others = [{ capability: xfs }, { capability: block }, { mountFlags: ["noatime"] }, {
-      mountFlags: ["ro"],
-    }];
-    for (const change of others) {
-      await assert.rejects(node.stage(volume, change), unsettled("in-use", /another way.*published at/));
-    }
-    assert.deepEqual(
-      mountsUnder(node.folder).toSorted(),
-      [node.target("pvc-1"), node.staging("pvc-1")].toSorted(),
-    );
-    await node.unpublish(volume);
-    const elsewhere = { stagingPath: `${node.kubelet}/staging/elsewhere` };
-    await assert.rejects(node.stage(volume, elsewhere), unsettled("exists-incompatible"));
-    await node.stage(volume, { mountFlags: ["noatime"] });
-    assert.match(await run("findmnt", "-no", "OPTIONS", node.staging("pvc-1")), /noatime/);
-    assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");
-    await node.unstage(volume);
-  },
-);
-
 nodeTest(
   "a stage of another epoch is refused while the old one is published, and replaces it afterwards",
   async (node) => {
@@ -329,23 +294,6 @@ nodeTest(
   },
 );
 
-nodeTest("an expand waits for the device to grow, up to the call's deadline", async (node) => {
-  const volume = new TestVolume(node, "pvc-1", small);
-  await node.stage(volume, { capability: block });
-  const request = {
-    volumeId: "pvc-1",
-    volumePath: node.staging("pvc-1"),
-    range: { requiredBytes: small * 2n, limitBytes: 0n },
-  };
-  const signal = AbortSignal.timeout(200);
-  await assert.rejects(node.service.expand(request, call(signal)), (error) => error === signal.reason);
-  await assert.rejects(
-    node.service.expand({ ...request, range: { requiredBytes: 0n, limitBytes: 1n } }, call()),
-    refusal("out-of-range"),
-  );
-  await node.unstage(volume);
-});
-
 nodeTest("statistics and expansion only work at paths where the volume is", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   const missing = [
@@ -364,23 +312,3 @@ nodeTest("statistics and expansion only work at paths where the volume is", asyn
   }
   await node.unstage(volume);
 });
-
-nodeTest(
-  "statistics are answered for a file system that turned read-only, and not for one whose device is gone",
-  async (node) => {
-    const volume = new TestVolume(node, "pvc-1", small);
-    await node.stage(volume);
-    await node.publish(volume);
-    const stats = () => node.service.stats("pvc-1", node.target("pvc-1"), call());
-    await run("mount", "-o", "remount,ro", node.staging("pvc-1"));
-    const answer = await stats();
-    assert.ok(answer.kind === "filesystem" && answer.stats.totalBytes > 0n);
-    await run("mount", "-o", "remount,rw", node.staging("pvc-1"));
-    const state = `${node.state}/loop/${volume.nqn}`;
-    await Deno.rename(state, `${node.folder}/aside`); // For the connector the device is gone; its mount still exists.
-    await assert.rejects(stats(), refusal("unavailable", /device is gone/));
-    await Deno.rename(`${node.folder}/aside`, state);
-    await node.unpublish(volume);
-    await node.unstage(volume);
-  },
-);
