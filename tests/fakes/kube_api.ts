@@ -28,8 +28,6 @@ export interface KubeFault {
   readonly delayMs?: number;
   /** Until when the request waits, before anything else. */
   readonly until?: Promise<void>;
-  /** Whether the request is served, and the connection is lost before the answer. */
-  readonly lostAnswer?: boolean;
   /** How many requests it affects. @default {Infinity} */
   times?: number;
 }
@@ -210,8 +208,7 @@ export class FakeKubeApi implements AsyncDisposable {
       if (fault?.delayMs !== undefined) await new Promise((resolve) => setTimeout(resolve, fault.delayMs));
       if (fault?.status !== undefined) return refused(fault.status, "made to fail", fault.retryAfterSeconds);
       this.#authorize(request, path);
-      const answer = this.#run(request, path, query, body);
-      return fault?.lostAnswer === true ? refused(504, "the answer was lost") : Response.json(answer);
+      return Response.json(this.#run(request, path, query, body));
     } catch (error) {
       if (error instanceof Refusal) return refused(error.status, error.message, undefined, error.reason);
       throw error;

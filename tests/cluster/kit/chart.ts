@@ -18,8 +18,6 @@ export interface ChartOptions {
   readonly attacherArgs: readonly string[];
   /** The chart's value `clusterId`; empty by default. */
   readonly clusterId?: string;
-  /** Whether the controllers know only the defaults of their router, as before a probe. */
-  readonly withoutProfile?: true;
   /** Routers of the file of `--config`, each of them a place; the room of each is published. */
   readonly places?: readonly PlaceValues[];
   /** Where the driver finds its router, in the place of a name that only a cluster's name service knows. */
@@ -62,12 +60,11 @@ export class Chart {
   ): Promise<Chart> {
     const options = {
       controllerArgs: [
-        ...more.withoutProfile || more.places ? [] : controllerArgs,
+        ...more.places ? [] : controllerArgs,
         ...more.controllerArgs ?? [],
       ],
       attacherArgs: [...more.attacherArgs ?? []],
       ...(more.clusterId === undefined ? {} : { clusterId: more.clusterId }),
-      ...(more.withoutProfile === undefined ? {} : { withoutProfile: more.withoutProfile }),
       ...(more.places === undefined ? {} : { places: more.places }),
     };
     const file = join(folder, "values.json");

@@ -150,9 +150,8 @@ export async function makeController(
     "metadata.namespace": chart.namespace,
     "metadata.name": pod,
   });
-  const { controllerArgs, routerAddress, withoutProfile } = chart.options;
-  const needsProfile = !withoutProfile && chart.config === undefined &&
-    Object.keys(profileFates).length === 0;
+  const { controllerArgs, routerAddress } = chart.options;
+  const needsProfile = chart.config === undefined && Object.keys(profileFates).length === 0;
   const profileArgs = needsProfile ? [`--router-profile=${ownProfile}`] : [];
   const more = [`--kubeconfig=${kubeconfig}`, ...profileArgs];
   return new Driver(socket, (metricsAddress) => {

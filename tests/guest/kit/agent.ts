@@ -13,8 +13,6 @@ export interface CommandResult {
 export interface CommandOptions {
   /** Environment variables of the command. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Folder that it starts in. @default {"/root"} */
-  readonly cwd?: string;
   /** Its input; empty by default. */
   readonly input?: string | Uint8Array;
   /** Called with every line of its outputs as it arrives. */
@@ -95,9 +93,9 @@ export class GuestCommand {
 }
 
 /** The script as the agent runs it. */
-function scriptWith(script: string, { env = {}, cwd }: CommandOptions): string {
+function scriptWith(script: string, { env = {} }: CommandOptions): string {
   const variables = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}\n`).join("");
-  return `${variables}${cwd === undefined ? "" : `cd ${quote(cwd)} || exit 1\n`}${script}\n`;
+  return `${variables}${script}\n`;
 }
 
 /** Quotes a word for a shell. */

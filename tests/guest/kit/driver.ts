@@ -29,8 +29,6 @@ export const csiSocket = "/run/rds-csi/csi.sock";
 
 /** Options of {@linkcode startRouter}. */
 export interface RouterOptions extends ServiceOptions {
-  /** The address for NVMe/TCP connections. @default {guest.address} */
-  readonly address?: string;
   /** A disk for the volumes' files; without one they are in memory. An empty disk gets a file system. */
   readonly disk?: string;
   /**
@@ -81,7 +79,8 @@ export class Router {
 
 /** Starts `rds-csi simulator` with the exporter nvmet, and waits until it serves. */
 export async function startRouter(guest: Guest, options: RouterOptions = {}): Promise<Router> {
-  const { address = guest.address, disk = "", filesystem = "ext4" } = options;
+  const { address } = guest;
+  const { disk = "", filesystem = "ext4" } = options;
   await guest.sh(
     `set -e
     mkdir -p ${backing} ${configfs}
@@ -119,11 +118,9 @@ export async function startRouter(guest: Guest, options: RouterOptions = {}): Pr
 /** Options of {@linkcode startDriver}. */
 export interface DriverOptions extends ServiceOptions {
   /** @default {"all"} */
-  readonly mode?: "all" | "controller" | "node";
+  readonly mode?: "all" | "node";
   /** @default {"node-1"} */
   readonly nodeId?: string;
-  /** The router's address. @default {"127.0.0.1"} */
-  readonly routerAddress?: string;
   /** More flags of `rds-csi serve`; the last of several counts. */
   readonly flags?: readonly string[];
 }
@@ -156,13 +153,13 @@ export class Driver {
  * csiPort}.
  */
 export async function startDriver(guest: Guest, options: DriverOptions = {}): Promise<Driver> {
-  const { mode = "all", nodeId = "node-1", routerAddress = "127.0.0.1" } = options;
+  const { mode = "all", nodeId = "node-1" } = options;
   await guest.sh(
     `mkdir -p /run/rds-csi /etc/rds-csi /var/lib/kubelet && rm -f ${csiSocket} && printf %s ${routerPassword} > /etc/rds-csi/password`,
   );
   const service = await GuestService.start(guest, "serve", [
     ...["--mode", mode, "--endpoint", `unix://${csiSocket}`, "--node-id", nodeId, "--connector", "nvme-tcp"],
-    ...mode === "node" ? [] : controllerFlags(nodeId, routerAddress),
+    ...mode === "node" ? [] : controllerFlags(nodeId),
     ...options.flags ?? [],
   ], options);
   await service.ready((lines) => lines.some((line) => line.includes('"serving"')));
@@ -174,12 +171,12 @@ export async function startDriver(guest: Guest, options: DriverOptions = {}): Pr
   return new Driver(service, dial(loadCsi(), `tcp://127.0.0.1:${guest.forwarded(csiPort)}`, systemClock));
 }
 
-function controllerFlags(nodeId: string, routerAddress: string): string[] {
+function controllerFlags(nodeId: string): string[] {
   return [
-    ...["--rds-address", routerAddress, "--rds-port", `${sshPort}`, "--rds-user", routerUser],
+    ...["--rds-address", "127.0.0.1", "--rds-port", `${sshPort}`, "--rds-user", routerUser],
     // The simulator makes a new host key at every start.
     ...["--rds-password-file", "/etc/rds-csi/password", "--rds-insecure-skip-verify"],
-    ...["--base-path", "/storage-pool/metal-csi", "--nvme-address", routerAddress, "--cluster-id", "guest"],
+    ...["--base-path", "/storage-pool/metal-csi", "--nvme-address", "127.0.0.1", "--cluster-id", "guest"],
     ...["--known-node", nodeId, "--unexport-grace", "0s"],
   ];
 }

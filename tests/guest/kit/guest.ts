@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.ts";
-import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./emulator.ts";
+import { diskName, Emulator, type LanPlace, type Machine } from "./emulator.ts";
 import { guestImage } from "./image.ts";
 import { hostOutput } from "../../../tools/host_command.ts";
 import { type KernelName, usualKernel } from "./kernel.ts";
@@ -26,8 +26,6 @@ export interface GuestOptions {
   readonly cpus?: number;
   /** Whether the kernel has native NVMe multipath, as it usually has. @default {true} */
   readonly multipath?: boolean;
-  /** More arguments of the kernel. */
-  readonly kernelArguments?: readonly string[];
   /**
    * Modules to load at the start; others are loaded by modprobe, and by the kernel on demand.
    *
@@ -41,8 +39,6 @@ export interface GuestOptions {
   readonly reachesHost?: boolean;
   /** An ext4 image with programs, mounted at /opt/tools. */
   readonly toolsPath?: string;
-  /** Folders of the host, besides the guest's own one, which is its /host. */
-  readonly shares?: readonly Share[];
   readonly lan?: LanPlace;
   /** Ports of the guest that the host can reach at `guest.forwarded(port)`. */
   readonly ports?: readonly number[];
@@ -319,12 +315,9 @@ async function machineOf(
     image: await guestImage(options.kernel ?? usualKernel()),
     memoryMiB: options.memoryMiB ?? 1536,
     cpus: options.cpus ?? 2,
-    kernelArguments: [
-      `nvme_core.multipath=${options.multipath === false ? "N" : "Y"}`,
-      ...options.kernelArguments ?? [],
-    ],
+    kernelArguments: [`nvme_core.multipath=${options.multipath === false ? "N" : "Y"}`],
     modules: options.modules ?? ["loop", "nvme-tcp", "nvmet-tcp"],
-    shares: [share, ...options.shares ?? []],
+    shares: [share],
     lan: options.lan,
     reachesHost: options.reachesHost ?? false,
     forwards: new Map(ports.map((port) => [freePort(), port])),

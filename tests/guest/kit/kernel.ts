@@ -111,13 +111,9 @@ export function usualKernel(otherwise: KernelName = "stable"): KernelName {
  * Downloads the newest package of a kernel into `folder`, and returns its path. apt's state stays in a folder of the
  * kit: the machine's sources and lists are unchanged, and root is not needed.
  */
-export async function downloadKernel(
-  kernel: KernelName,
-  folder: string,
-  signal?: AbortSignal,
-): Promise<string> {
+export async function downloadKernel(kernel: KernelName, folder: string): Promise<string> {
   const suite = kernel === "stable" ? release : `${release}-backports`;
-  const archive = await DebianArchive.open(join(folder, `apt-${kernel}`), suite, signal);
+  const archive = await DebianArchive.open(join(folder, `apt-${kernel}`), suite);
   const depends = await archive.depends("linux-image-amd64");
   const name = /Depends: (linux-image-\S+)/.exec(depends)?.[1];
   if (name === undefined) {

@@ -14,8 +14,6 @@ export interface ServiceOptions {
    * host's; `private`: neither does; undefined: in the guest's own.
    */
   readonly namespace?: "shared" | "private";
-  /** The program instead of /opt/tools/rds-csi, as words. */
-  readonly program?: readonly string[];
 }
 
 /** A program of the executable that runs in a guest, with its output. */
@@ -43,7 +41,7 @@ export class GuestService {
     options: ServiceOptions = {},
   ): Promise<GuestService> {
     const lines: string[] = [];
-    const text = [...options.program ?? ["/opt/tools/rds-csi"], name, ...args].map(quote).join(" ");
+    const text = ["/opt/tools/rds-csi", name, ...args].map(quote).join(" ");
     const command = await guest.start(inNamespace(text, options.namespace), {
       onLine: (line) => lines.push(line),
       env: { NO_COLOR: "1" },

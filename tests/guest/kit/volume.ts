@@ -76,14 +76,14 @@ export class GuestVolume {
     return this.#published.get(nodeId) ?? {};
   }
 
-  async publish(nodeId: string, timeoutMs = callMs): Promise<void> {
+  async publish(nodeId: string): Promise<void> {
     const { publishContext } = await this.#controller.call("ControllerPublishVolume", {
       volumeId: this.id,
       nodeId,
       volumeCapability: capabilityOf(this.use),
       readonly: false,
       volumeContext: this.#context,
-    }, timeoutMs);
+    }, callMs);
     this.#published.set(nodeId, publishContext);
   }
 
@@ -91,14 +91,10 @@ export class GuestVolume {
     await this.#controller.call("ControllerUnpublishVolume", { volumeId: this.id, nodeId }, timeoutMs);
   }
 
-  /** Stages it on a node and publishes it there. @param parameters besides those of its StorageClass */
-  async attach(
-    node: CsiClients["node"],
-    nodeId: string,
-    parameters: Readonly<Record<string, string>> = {},
-  ): Promise<void> {
-    await untilOk(() => this.stage(node, nodeId, parameters));
-    const request = { ...this.#stageRequest(nodeId, parameters), targetPath: this.target, readonly: false };
+  /** Stages it on a node and publishes it there. */
+  async attach(node: CsiClients["node"], nodeId: string): Promise<void> {
+    await untilOk(() => this.stage(node, nodeId));
+    const request = { ...this.#stageRequest(nodeId), targetPath: this.target, readonly: false };
     await untilOk(() => node.call("NodePublishVolume", request, callMs));
   }
 
@@ -127,7 +123,7 @@ export class GuestVolume {
     await node.call("NodeUnstageVolume", { volumeId: this.id, stagingTargetPath: this.staging }, callMs);
   }
 
-  #stageRequest(nodeId: string, parameters: Readonly<Record<string, string>>) {
+  #stageRequest(nodeId: string, parameters: Readonly<Record<string, string>> = {}) {
     return {
       volumeId: this.id,
       publishContext: this.publishContext(nodeId),
@@ -139,23 +135,15 @@ export class GuestVolume {
   }
 }
 
-/**
- * Repeats a call after temporary failures, like an orchestrator, for at most so long; returns the call's result.
- *
- * @param alsoPassing further codes of temporary failures
- */
-export async function untilOk<T>(
-  call: () => Promise<T>,
-  limitSeconds = 120,
-  alsoPassing: readonly string[] = [],
-): Promise<T> {
-  const untilMs = performance.now() + limitSeconds * 1000;
+/** Repeats a call after temporary failures, like an orchestrator, for at most two minutes; returns the call's result. */
+export async function untilOk<T>(call: () => Promise<T>): Promise<T> {
+  const untilMs = performance.now() + 120_000;
   for (;;) {
     try {
       return await call();
     } catch (error) {
       const code = codeOf(error) ?? "";
-      if (![...passing, ...alsoPassing].includes(code) || performance.now() > untilMs) throw error;
+      if (!passing.includes(code) || performance.now() > untilMs) throw error;
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }

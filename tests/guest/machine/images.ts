@@ -21,8 +21,8 @@ export async function packImages(tools: Tools, folder: string): Promise<readonly
 }
 
 /** What the chart gets because its images are packed here: their names, without the digests of the published ones. */
-export function valuesWithoutDigests(values: string = readDeployFile("chart/values.yaml")): object {
-  const found = withoutDigests(parse(values));
+export function valuesWithoutDigests(): object {
+  const found = withoutDigests(parse(readDeployFile("chart/values.yaml")));
   return typeof found === "object" ? found : {};
 }
 

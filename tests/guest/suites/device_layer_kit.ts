@@ -111,9 +111,9 @@ export async function endAnyhow(volume: GuestVolume, writer: Writer): Promise<vo
 }
 
 /** How long after now the writer's next two acknowledged writes come, in milliseconds. */
-export async function goesOn(writer: Writer, limitMs = 30_000): Promise<number> {
+export async function goesOn(writer: Writer): Promise<number> {
   const before = writer.acknowledged;
-  return await until("the writer goes on", () => writer.acknowledged > before + 1, limitMs);
+  return await until("the writer goes on", () => writer.acknowledged > before + 1, 30_000);
 }
 
 /** The router is away for so long; then it offers an image again, under another identity. */

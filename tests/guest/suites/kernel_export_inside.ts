@@ -55,13 +55,13 @@ export class Writer {
    *
    * @throws {Error} at once when it has ended instead
    */
-  async proceeds(limitMs = 60_000): Promise<number> {
+  async proceeds(): Promise<number> {
     const before = this.acknowledged;
     const ended = this.#child.status.then(({ code }) => {
       throw new Error(`the writer ended with ${code} after line ${before}`);
     });
     return await Promise.race([
-      until("the writer goes on", () => this.acknowledged > before, limitMs),
+      until("the writer goes on", () => this.acknowledged > before, 60_000),
       ended,
     ]);
   }

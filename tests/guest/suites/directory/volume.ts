@@ -29,14 +29,12 @@ export class DirectoryVolume {
   readonly id: string;
   readonly target: string;
   readonly #context: Readonly<Record<string, string>>;
-  readonly #mountFlags: readonly string[];
 
   /** @param context the volume context without the address */
-  constructor(id: string, context: Readonly<Record<string, string>>, mountFlags: readonly string[] = []) {
+  constructor(id: string, context: Readonly<Record<string, string>>) {
     this.id = id;
     this.target = `/var/lib/kubelet/pods/${id}/mount`;
     this.#context = context;
-    this.#mountFlags = mountFlags;
   }
 
   async publish({ node }: CsiClients, readonly = false, targetPath = this.target): Promise<void> {
@@ -63,7 +61,7 @@ export class DirectoryVolume {
       volumeId: this.id,
       volumeContext: this.#context,
       volumeCapability: {
-        mount: { fsType: "", mountFlags: [...this.#mountFlags] },
+        mount: { fsType: "", mountFlags: [] },
         accessMode: { mode: "MULTI_NODE_MULTI_WRITER" as const },
       },
     };

@@ -118,14 +118,14 @@ export class Writer {
   }
 
   /** Kills it, and waits until it is gone: a write that hangs keeps it until it fails. */
-  async kill(limitSeconds = 60): Promise<void> {
-    await this.beginKill(limitSeconds);
-    await this.ended(limitSeconds);
+  async kill(): Promise<void> {
+    await this.beginKill();
+    await this.ended(60);
   }
 
   /** Kills it without waiting for its end. */
-  async beginKill(limitSeconds = 60): Promise<void> {
-    await this.#guest.run(`kill -KILL -${await this.#command.pid}`, { limitSeconds });
+  async beginKill(): Promise<void> {
+    await this.#guest.run(`kill -KILL -${await this.#command.pid}`, { limitSeconds: 60 });
   }
 
   /** Waits until it is gone. */
