@@ -5,7 +5,6 @@ import {
   isReadOnlyMode,
   modeLetters,
   parseRecordedCapabilities,
-  sameKind,
 } from "./capabilities.ts";
 import { parseCapabilities, parseCapability, type RequestedCapability } from "./requested_capabilities.ts";
 
@@ -93,15 +92,6 @@ Deno.test("parseRecordedCapabilities() refuses every other text", () => {
 
 Deno.test("the record's letters never change, and each stands for one mode", () => {
   assert.deepEqual(Object.values(modeLetters), ["w", "r", "o", "m", "n", "x"]);
-});
-
-Deno.test("sameKind() compares access and file system", () => {
-  const ext4 = { access: "mount", filesystem: "ext4" } as const;
-  assert.equal(sameKind(ext4, { ...ext4 }), true);
-  assert.equal(sameKind(ext4, { access: "mount", filesystem: "xfs" }), false);
-  assert.equal(sameKind(ext4, { access: "block" }), false);
-  assert.equal(sameKind({ access: "block" }, ext4), false);
-  assert.equal(sameKind({ access: "block" }, { access: "block" }), true);
 });
 
 Deno.test("isReadOnlyMode() holds for the two modes that only read", () => {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { aSnapshotId } from "../../../tests/fakes/records.ts";
-import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { cutPage, maxPageBytes } from "./paging.ts";
 import { isSnapshotId } from "./snapshots/snapshots.ts";
@@ -30,26 +29,11 @@ Deno.test("cutPage() returns no token with the last page", () => {
   assert.deepEqual(cutPage([], { token: "", maxEntries: 3 }, small), { items: [], nextToken: "" });
 });
 
-Deno.test("cutPage() neither misses nor repeats an item that stays while others come and go", () => {
-  for (let seed = 1; seed <= 50; seed++) {
-    const random = new SeededRandom(seed);
-    const stays = Array.from({ length: 30 }, (_, index) => item(index * 3));
-    const others = new Set(Array.from({ length: 30 }, (_, index) => index * 3 + 1));
-    const seen: string[] = [];
-    let token = "";
-    for (let pages = 0; pages === 0 || token !== ""; pages++) {
-      assert.ok(pages < 100);
-      const now = [...stays, ...[...others].map(item)].toSorted((a, b) => (a.id < b.id ? -1 : 1));
-      const page = cutPage(now, { token, maxEntries: 4 }, small);
-      seen.push(...page.items.map(({ id }) => id));
-      token = page.nextToken;
-      const changed = Math.floor(random.fraction() * 30) * 3 + 1;
-      if (!others.delete(changed)) others.add(changed);
-      // The item that the token names may disappear, too.
-      others.delete(Number(token.slice(-4)));
-    }
-    assert.equal(new Set(seen).size, seen.length, "none is shown twice");
-    for (const { id } of stays) assert.ok(seen.includes(id), id);
+Deno.test("cutPage() goes on at the same place when items before it come and go, and the one that the token names", () => {
+  const { nextToken: token } = cutPage(items, { token: "", maxEntries: 4 }, small);
+  const rest = items.slice(4);
+  for (const before of [[], items.slice(0, 3), items.slice(0, 4), [{ id: "v00000" }, ...items.slice(0, 4)]]) {
+    assert.deepEqual(cutPage([...before, ...rest], { token, maxEntries: 0 }, small).items, rest);
   }
 });
 

@@ -34,24 +34,6 @@ Deno.test("parsePublishContext() reads every key and ignores others", () => {
   });
 });
 
-for (const [key, field] of [["encrypted", "encrypted"], ["layer", "needsLayer"]] as const) {
-  Deno.test(`parsePublishContext() reads what must lie above the export: ${key}`, () => {
-    const read = parsePublishContext({ ...context, [key]: "true" }, "pvc-1");
-    assert.deepEqual(read, { ...parsePublishContext(context, "pvc-1"), [field]: true });
-    for (const value of ["", "1"]) {
-      const wrong = () => parsePublishContext({ ...context, [key]: value }, "pvc-1");
-      assert.throws(wrong, refusal("invalid", new RegExp(`key=${key}`)), value);
-    }
-  });
-}
-
-Deno.test("parsePublishContext() reads the machine, and refuses an invalid one", () => {
-  assert.equal(parsePublishContext({ ...context, machine: "0a0b0c0d" }, "pvc-1").machine, "0a0b0c0d");
-  for (const machine of ["", "0A0B0C0D", "0a0b0c0", "none"]) {
-    assert.throws(() => parsePublishContext({ ...context, machine }, "pvc-1"), refusal("invalid", /machine/));
-  }
-});
-
 Deno.test("parsePublishContext() reads the name of a claim, and leaves out an invalid one", () => {
   const claimOf = (claim: string) => parsePublishContext({ ...context, claim }, "pvc-1").claim;
   assert.deepEqual(claimOf("apps/data-0.web"), { namespace: "apps", name: "data-0.web" });
@@ -92,6 +74,14 @@ const wrong: readonly [string, string][] = [
   ["mayFormat", "1"],
   ["mayReplay", "yes"],
   ["mayFormat", ""],
+  ["encrypted", ""],
+  ["encrypted", "1"],
+  ["layer", ""],
+  ["layer", "1"],
+  ["machine", ""],
+  ["machine", "0A0B0C0D"],
+  ["machine", "0a0b0c0"],
+  ["machine", "none"],
 ];
 
 for (const [key, value] of wrong) {
@@ -103,22 +93,16 @@ for (const [key, value] of wrong) {
   });
 }
 
-for (
-  const nqn of ["nqn.2000-02.com.mikrotik:pvc-11:1-0a0b0c0d", "nqn.2000-02.com.mikrotik:pvc-1:2-0a0b0c0d"]
-) {
-  Deno.test(`parsePublishContext() throws identity-mismatch for the NQN ${nqn}`, () => {
-    assert.throws(
-      () => parsePublishContext({ ...context, nqn }, "pvc-1"),
-      refusal("identity-mismatch"),
-    );
-  });
-}
-
-Deno.test("parsePublishContext() does not take an epoch in another volume's NQN for a volume", () => {
-  assert.throws(
-    () => parsePublishContext(context, "1-0a0b0c0d"),
-    refusal("identity-mismatch"),
-  );
+Deno.test("parsePublishContext() throws identity-mismatch for the NQN of another volume, or of another epoch", () => {
+  const prefix = "nqn.2000-02.com.mikrotik";
+  const others = [[`${prefix}:pvc-11:1-0a0b0c0d`], [`${prefix}:pvc-1:2-0a0b0c0d`], [
+    context.nqn,
+    "1-0a0b0c0d",
+  ]];
+  for (const [nqn, id = "pvc-1"] of others) {
+    const parse = () => parsePublishContext({ ...context, nqn: nqn! }, id);
+    assert.throws(parse, refusal("identity-mismatch"), nqn);
+  }
 });
 
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1";

@@ -1,12 +1,6 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import {
-  assertAbsenceProven,
-  assertGone,
-  assertPoolMounted,
-  assertSettled,
-  defaultSettleMs,
-} from "./absence.ts";
+import { assertGone, defaultSettleMs } from "./absence.ts";
 import type { Pool, StoredFile } from "../model/inventory.ts";
 
 const pool: Pool = {
@@ -61,16 +55,4 @@ Deno.test("assertGone() concludes nothing from what a router cannot show", () =>
     const gone = () => assertGone("v", filePrefix, view, bases, defaultSettleMs);
     assert.throws(gone, refusal("unavailable", text), name);
   }
-});
-
-Deno.test("assertAbsenceProven() checks the pools of the given paths and no others", () => {
-  assertAbsenceProven(state({ pools: ["pool"] }), ["/pool/csi"], defaultSettleMs);
-  assert.throws(() => assertAbsenceProven(state({ upMs: 1 }), [], defaultSettleMs), refusal("unavailable"));
-});
-
-Deno.test("assertSettled() and assertPoolMounted() accept what is certain", () => {
-  assertSettled(state({ pools: [] }), defaultSettleMs);
-  assertSettled(state({ upMs: 0 }), 0);
-  assertPoolMounted(state({ upMs: 0 }), "/pool/csi/deep/v.img");
-  assert.throws(() => assertPoolMounted(state(), "/csi/pool/v.img"), refusal("unavailable", /pool=csi/));
 });

@@ -249,11 +249,6 @@ function missedFrom(first: number, last: number): ReturnType<typeof missed> {
   return missed(...Array.from({ length: (last - first) / 30 + 1 }, (_, index) => first + 30 * index));
 }
 
-Deno.test("judgeFence() fences a volume that no read has offered for ten settle times while it is unstaged", () => {
-  const states = history([...missedFrom(0, 1200), ...missed(1201)]);
-  assert.deepEqual(states, [...Array(41).fill("undecided"), "fenced"]);
-});
-
 Deno.test("judgeFence() never fences a missing volume that is not being unstaged", () => {
   assertNever(history(missedFrom(0, 86_400), false));
 });

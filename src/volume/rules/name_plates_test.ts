@@ -41,14 +41,6 @@ function plan(
   return planPlates({ cluster: testCluster, basePaths, pools, disks: disks(...ids), files, names });
 }
 
-Deno.test("planPlates() makes the folder and a plate for each volume that has a disk and a claim", () => {
-  const names = [nameOf("a-1"), nameOf("b-1"), nameOf("not-there")];
-  const { add, replaced, idle } = plan({ names });
-  assert.deepEqual(add, [plates, pathOf(names[0]!), pathOf(names[1]!)]);
-  assert.deepEqual([replaced, idle], [[], []]);
-  assert.deepEqual(plan({ names, files: shown(names[0]!, names[1]!) }).add, []);
-});
-
 Deno.test("planPlates() makes none for another cluster's disk, and puts each into the base folder of its image", () => {
   const names = [nameOf("a-1"), nameOf("b-1"), nameOf("c-1")];
   const fast = aDisk(aRecord({}), { id: "b-1", imagePath: "/fast/csi/b-1.img" });

@@ -102,17 +102,6 @@ Deno.test("planVolume() refuses a size at which a node could not make the file s
   }
 });
 
-Deno.test("findCreated() finds nothing where slot and image are free, whatever else exists", () => {
-  assert.equal(find(view()), undefined);
-  const others = [
-    aDisk(aRecord(), { id: "disk1", imagePath: `/pool/other/${plan.filePrefix}.img` }),
-    aDisk(aRecord(), { id: "disk2", imagePath: `${testBase}/x${plan.filePrefix}.img` }),
-    aDisk(aRecord(), { id: "disk3", imagePath: `${testBase}/${plan.filePrefix}0/disk.img` }),
-    aDisk(aRecord(), { id: "disk4", imagePath: `${testBase}/deep/${plan.filePrefix}.img` }),
-  ];
-  assert.equal(find(view({ volumes: others })), undefined);
-});
-
 Deno.test("findCreated() finds what an earlier attempt made, also when it is in use or has grown", () => {
   const holders = [aHolder("a")];
   const views = [
@@ -167,12 +156,6 @@ Deno.test("findCreated() refuses a different volume of the same name", () => {
   for (const [name, seen, over, text] of cases) {
     assert.throws(() => find(seen, over), refusal("exists-incompatible", text), name);
   }
-});
-
-Deno.test("findCreated() finds a clone that was not grown yet", () => {
-  const range = { requiredBytes: 2n * gibibyte, limitBytes: 0n };
-  const seen = existing({ source: "v:pvc-2" });
-  assert.equal(find(seen, { source, range })?.stored, seen.volumes[0]);
 });
 
 Deno.test("isUnfinishedClone() holds only for clones that are too small and were never published", () => {

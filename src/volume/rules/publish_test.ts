@@ -10,7 +10,6 @@ import {
   decidePublish,
   exportedCounter,
   isExportedAsRecorded,
-  isReadOnlyUse,
   mayFormat,
   mayReplay,
   nqnOf,
@@ -50,11 +49,6 @@ Deno.test("decidePublish() begins the next epoch for the first holder", () => {
     mode: "single-node-writer",
     readOnly: false,
   }]);
-});
-
-Deno.test("decidePublish() changes nothing for the holder of a good export", () => {
-  const volume = held(["a"], "single-node-writer");
-  assert.deepEqual(publish(volume), { action: "held", record: volume.record });
 });
 
 Deno.test("decidePublish() sets a lost or edited export again under the record's own epoch", () => {
@@ -97,17 +91,6 @@ Deno.test("decidePublish() refuses the same node in another way", () => {
   const others = [{ readOnly: true }, { capability: mount("single-node-reader-only") }];
   for (const request of others) {
     assert.throws(() => publish(volume, request), refusal("exists-incompatible", /node=a/));
-  }
-});
-
-Deno.test("decidePublish() lets a second node join a block volume that migrates, in the same epoch", () => {
-  const capability = block("multi-node-multi-writer");
-  for (const exported of [true, false]) {
-    const decision = publish(held(["b"], "multi-node-multi-writer", "block/x", { exported }), { capability });
-    assert.equal(decision.action, "continue");
-    const { record } = decision as { record: VolumeRecord };
-    assert.deepEqual(record.epoch, epoch);
-    assert.deepEqual(record.holders.map((holder) => holder.nodeId), ["b", "a"]);
   }
 });
 
@@ -210,13 +193,6 @@ Deno.test("mayFormat() lets only the first node that shares an encrypted block v
   assert.equal(may("a", { ...first, capabilities: "block/x" }), false);
 });
 
-Deno.test("decidePublish() keeps the blank epoch of an encrypted block volume, which begins with a header", () => {
-  const capability = block("single-node-writer");
-  const volume = aVolume({ capabilities: "block/ew" });
-  const { record } = publish(volume, { capability, encrypted: true }) as { record: VolumeRecord };
-  assert.equal(record.blankEpoch, 1);
-});
-
 Deno.test("decidePublish() refuses a volume whose record and PersistentVolume differ about encryption", () => {
   for (const [capabilities, encrypted] of [["ext4/ew", false], ["ext4/w", true]] as const) {
     assert.throws(
@@ -235,14 +211,6 @@ Deno.test("mayReplay() is true for the node that began the epoch of a file syste
   assert.equal(mayReplay(record, "a", block(mode), true), false);
   assert.equal(mayReplay({ ...record, firstHolderLeft: true }, "a", mount(mode), true), false);
   assert.equal(mayReplay({ ...record, epoch: legacyEpoch }, "a", mount(mode), true), false);
-});
-
-Deno.test("isReadOnlyUse() holds for a read-only publish and for the modes that only read", () => {
-  const reading: AccessMode[] = ["single-node-reader-only", "multi-node-reader-only"];
-  for (const mode of reading) assert.equal(isReadOnlyUse(mode, false), true);
-  assert.equal(isReadOnlyUse("single-node-writer", true), true);
-  assert.equal(isReadOnlyUse("single-node-writer", false), false);
-  assert.equal(isReadOnlyUse("multi-node-multi-writer", false), false);
 });
 
 Deno.test("publishedNodeIds() names holders only while the export is on under the record's NQN", () => {

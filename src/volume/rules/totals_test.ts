@@ -76,11 +76,6 @@ Deno.test("totalsOf() names the volume, of any owner, that has the label of a po
   assert.equal(folder?.pool?.labelTakenBy, "pvc-6");
 });
 
-Deno.test("totalsOf() gives no totals for a pool that is not mounted", () => {
-  const [folder] = totalsOf({ ...reading, pools: [] }, testCluster, [testBase]).folders;
-  assert.equal(folder?.pool, undefined);
-});
-
 Deno.test("totalsOf() promises exactly what is no longer available", () => {
   const files = [{ path: `${testBase}/${snapshot}/disk.img`, sizeBytes: 5n * gibibyte, directory: false }];
   const { folders, withSnapshots } = totalsOf({ ...reading, files }, testCluster, [testBase]);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { aHolder, aVolume, testPrefix } from "../../../tests/fakes/records.ts";
 import type { AccessMode } from "../model/capabilities.ts";
 import type { StoredVolume } from "../model/inventory.ts";
-import { nodeDigest, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
+import { nodeDigest, type OwnedVolume } from "../model/record.ts";
 import { withdrawnRecord } from "./publish.ts";
 import { decideUnpublish } from "./unpublish.ts";
 
@@ -45,17 +45,6 @@ Deno.test("decideUnpublish() withdraws for the last holder, for all at once, and
   for (const [name, volume, nodeId] of cases) {
     assert.deepEqual(decideUnpublish(volume, nodeId), { action: "withdraw" }, name);
   }
-});
-
-Deno.test("decideUnpublish() keeps the export for the other nodes", () => {
-  const volume = held(["a", "b", "c"], "multi-node-reader-only", "ext4/n");
-  const decision = decideUnpublish(volume, "b");
-  assert.equal(decision.action, "leave");
-  const { record } = decision as { record: VolumeRecord };
-  assert.deepEqual(record, {
-    ...volume.record,
-    holders: [volume.record.holders[0]!, volume.record.holders[2]!],
-  });
 });
 
 Deno.test("decideUnpublish() changes nothing for a node that is no holder", () => {

@@ -28,8 +28,20 @@ const here: Here = {
 };
 const stagingState: StagingState = { volumeId: "pvc-1", intent, content, here };
 
+const states: Readonly<Record<string, Partial<StagingState>>> = {
+  "a staged volume": {},
+  "no device yet": { here: { staged: false, published: [] } },
+  "a map": { intent: { ...intent, map: "multipath" } },
+  "a map with times": {
+    intent: { ...intent, map: "multipath", connection: { ctrlLossTmo: -1, reconnectDelay: 2 } },
+  },
+  "checksums": { intent: { ...intent, connection: { digests: ["header", "data"] } } },
+};
 Deno.test("parseStagingState() reads what formatStagingState() wrote", () => {
-  assert.deepEqual(parseStagingState(formatStagingState(stagingState), "pvc-1", "/f"), stagingState);
+  for (const [what, over] of Object.entries(states)) {
+    const state = { ...stagingState, ...over };
+    assert.deepEqual(parseStagingState(formatStagingState(state), "pvc-1", "/f"), state, what);
+  }
 });
 
 Deno.test("parseStagingState() keeps what it does not know, also through a change of the rest", () => {
@@ -38,11 +50,6 @@ Deno.test("parseStagingState() keeps what it does not know, also through a chang
   const other = { ...stagingState, ...parts, later };
   const read = parseStagingState(formatStagingState(other), "pvc-1", "/f");
   assert.deepEqual({ ...read, here: withMissed(read.here, undefined) }, other);
-});
-
-Deno.test("parseStagingState() reads a staging state without a device", () => {
-  const early: StagingState = { ...stagingState, here: { staged: false, published: [] } };
-  assert.deepEqual(parseStagingState(formatStagingState(early), "pvc-1", "/f"), early);
 });
 
 Deno.test("parseStagingState() keeps the memory of missed reads, and drops a damaged one", () => {
@@ -65,16 +72,6 @@ Deno.test("withMissed() sets that memory and removes it", () => {
   const memory = { lastMissedMs: 5, missedForMs: 6, askedMs: 4 };
   assert.deepEqual(withMissed(here, memory), { ...here, missed: memory });
   assert.deepEqual(withMissed({ ...here, missed: memory }, undefined), here);
-});
-
-Deno.test("parseStagingState() keeps the connection parameters of a volume with a map", () => {
-  for (const connection of [{}, { ctrlLossTmo: -1, reconnectDelay: 2 }]) {
-    const layered: StagingState = {
-      ...stagingState,
-      intent: { ...intent, connection, map: "multipath" },
-    };
-    assert.deepEqual(parseStagingState(formatStagingState(layered), "pvc-1", "/f"), layered);
-  }
 });
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -145,12 +142,6 @@ Deno.test("parseStagingState() names the field that is wrong", () => {
     () => parseStagingState(text, "pvc-1", "/f"),
     refusal("precondition", /content\.used.*file=\/f/),
   );
-});
-
-Deno.test("parseStagingState() reads the checksums of a connection", () => {
-  const connection = { digests: ["header", "data"] } as const;
-  const digested: StagingState = { ...stagingState, intent: { ...intent, connection } };
-  assert.deepEqual(parseStagingState(formatStagingState(digested), "pvc-1", "/f"), digested);
 });
 
 Deno.test("stagingDifference() is undefined for the same intent whatever the order of flags", () => {
