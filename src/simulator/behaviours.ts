@@ -3,6 +3,7 @@ import {
   defaultRouterBehaviours,
   oneOf,
   parseSettings,
+  type Reader,
   type Readers,
   type RouterBehaviours,
 } from "../router_profile/answers.ts";
@@ -64,53 +65,46 @@ export interface Behaviours extends Omit<RouterBehaviours, "limits" | "grow"> {
   readonly freeStep: number;
 }
 
-/** The default behaviours. */
-export const defaultBehaviours: Behaviours = {
-  ...routerDefaults(),
-  maxSlot: Infinity,
-  maxComment: 255,
-  maxNqn: 223,
-  maxPut: Infinity,
-  maxCommand: Infinity,
-  disksLate: 0,
-  allocation: "sparse",
-  adopt: "kept",
-  subvolumeParent: "free",
-  identity: "new-per-export",
-  maxSessions: 20,
-  interleave: false,
-  emptyFind: "silent",
-  duplicateSlot: "refused",
-  output: "plain",
-  directoryRemoval: "recursive",
-  hardwareNames: "all",
-  otherSize: "refused",
-  freeStep: 1,
-};
+/** The default of each behaviour on which the driver must not depend, and how it is parsed. */
+const own: Readonly<{ [Name in OwnName]: readonly [fallback: Behaviours[Name], Reader<Behaviours[Name]>] }> =
+  {
+    maxSlot: [Infinity, limit],
+    maxComment: [255, limit],
+    maxNqn: [223, limit],
+    maxPut: [Infinity, limit],
+    maxCommand: [Infinity, limit],
+    grow: [defaultRouterBehaviours.grow, oneOf("live", "after-toggle", "never")],
+    disksLate: [0, limit],
+    allocation: ["sparse", oneOf("sparse", "full")],
+    adopt: ["kept", oneOf("kept", "refused")],
+    subvolumeParent: ["free", oneOf("free", "held")],
+    identity: ["new-per-export", oneOf("kept", "new-per-export")],
+    maxSessions: [20, limit],
+    interleave: [false, yesNo],
+    emptyFind: ["silent", oneOf("silent", "item-id-error")],
+    duplicateSlot: ["refused", oneOf("refused", "renamed")],
+    output: ["plain", oneOf("plain", "hostile")],
+    directoryRemoval: ["recursive", oneOf("recursive", "must-be-empty")],
+    hardwareNames: ["all", oneOf("all", "no-smart", "none")],
+    otherSize: ["refused", oneOf("refused", "kept", "resized")],
+    freeStep: [1, limit],
+  };
 
-const readers: Readers<Behaviours> = {
-  ...routerReaders(),
-  maxSlot: limit,
-  maxComment: limit,
-  maxNqn: limit,
-  maxPut: limit,
-  maxCommand: limit,
-  grow: oneOf("live", "after-toggle", "never"),
-  disksLate: limit,
-  allocation: oneOf("sparse", "full"),
-  adopt: oneOf("kept", "refused"),
-  subvolumeParent: oneOf("free", "held"),
-  identity: oneOf("kept", "new-per-export"),
-  maxSessions: limit,
-  interleave: yesNo,
-  emptyFind: oneOf("silent", "item-id-error"),
-  duplicateSlot: oneOf("refused", "renamed"),
-  output: oneOf("plain", "hostile"),
-  directoryRemoval: oneOf("recursive", "must-be-empty"),
-  hardwareNames: oneOf("all", "no-smart", "none"),
-  otherSize: oneOf("refused", "kept", "resized"),
-  freeStep: limit,
-};
+type OwnName = Exclude<keyof Behaviours, keyof Omit<RouterBehaviours, "grow">>;
+
+const { limits: _default, ...routerDefaults } = defaultRouterBehaviours;
+const { limits: _reader, ...routerReaders } = answerReaders;
+
+/** The default behaviours. */
+export const defaultBehaviours = {
+  ...routerDefaults,
+  ...Object.fromEntries(Object.entries(own).map(([name, [fallback]]) => [name, fallback])),
+} as Behaviours;
+
+const readers = {
+  ...routerReaders,
+  ...Object.fromEntries(Object.entries(own).map(([name, [, read]]) => [name, read])),
+} as Readers<Behaviours>;
 
 /**
  * Parses behaviours from a command line or JSON.
@@ -126,16 +120,6 @@ export function printableBehaviours(behaviours: Behaviours): Record<string, stri
   return Object.fromEntries(
     Object.entries(behaviours).map(([name, value]) => [name, value === Infinity ? "unlimited" : value]),
   );
-}
-
-function routerDefaults(): Omit<RouterBehaviours, "limits"> {
-  const { limits: _, ...defaults } = defaultRouterBehaviours;
-  return defaults;
-}
-
-function routerReaders(): Omit<Readers<RouterBehaviours>, "limits"> {
-  const { limits: _, ...own } = answerReaders;
-  return own;
 }
 
 function limit(text: string): number | undefined {

@@ -1,4 +1,5 @@
 import { libcPaths } from "../../host/libc.ts";
+import { formatUuid } from "../bytes.ts";
 
 /** The kernel's information about a subvolume (`struct btrfs_ioctl_get_subvol_info_args`). */
 export interface SubvolumeInfo {
@@ -212,11 +213,6 @@ function failure(c: Symbols, complaint: string): BtrfsError {
   const errno = new Uint8Array(4);
   c.memcpy(errno, c.__errno_location(), 4n);
   return new BtrfsError(complaint, new DataView(errno.buffer).getInt32(0, true));
-}
-
-function formatUuid(bytes: Uint8Array): string {
-  const digits = bytes.toHex();
-  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
 function cString(text: string): Uint8Array<ArrayBuffer> {

@@ -2,7 +2,7 @@ import { Refusal } from "../refusal.ts";
 import { required } from "./inputs.ts";
 import { makeItemMenu } from "./item_menu.ts";
 import type { Menu, Values } from "./menu.ts";
-import { settingsMenu } from "./settings_menu.ts";
+import { settingsMenu } from "./single_menu.ts";
 
 /** A firewall rule, as it was typed. */
 interface Rule {

@@ -7,7 +7,7 @@ import { DiskMenu } from "./disk_menu.ts";
 import { Users } from "../ssh/users.ts";
 import { FileMenu } from "./file_menu.ts";
 import { packageMenu, serviceMenu } from "./service_menus.ts";
-import { settingsMenu } from "./settings_menu.ts";
+import { settingsMenu } from "./single_menu.ts";
 import { systemMenus } from "./system_menus.ts";
 import { SubvolumeMenu } from "./subvolume_menu.ts";
 

@@ -1,24 +1,20 @@
 import { formatUptime, type Router } from "../model/router.ts";
-import { spanOf } from "../timing.ts";
-import type { RecordValue, Value } from "../value.ts";
-import type { Menu, Row } from "./menu.ts";
-
-/** One property of the router itself. */
-type Property = readonly [name: string, value: Value];
+import type { Menu } from "./menu.ts";
+import { singleMenu, type SingleProperty } from "./single_menu.ts";
 
 const gibibyte = 1024n ** 3n;
 
 /** The read-only menus below `/system`. */
 export function systemMenus(router: Router): readonly Menu[] {
   return [
-    readOnlyMenu("system/resource", () => resourceLines(router)),
-    readOnlyMenu("system/identity", () => [["name", router.system.identity]]),
-    readOnlyMenu("system/clock", () => clockLines(router)),
-    readOnlyMenu("system/ntp/client", () => [["enabled", false], ["servers", ""]]),
+    singleMenu("system/resource", () => resourceLines(router)),
+    singleMenu("system/identity", () => [["name", router.system.identity]]),
+    singleMenu("system/clock", () => clockLines(router)),
+    singleMenu("system/ntp/client", () => [["enabled", false], ["servers", ""]]),
   ];
 }
 
-function resourceLines({ system, profile }: Router): readonly Property[] {
+function resourceLines({ system, profile }: Router): readonly SingleProperty[] {
   return [
     ["uptime", formatUptime(system.uptimeMs)],
     ["version", profile.version],
@@ -33,35 +29,7 @@ function resourceLines({ system, profile }: Router): readonly Property[] {
   ];
 }
 
-/** A read-only menu of a single item. */
-function readOnlyMenu(path: string, read: () => readonly Property[]): Menu {
-  return {
-    path,
-    single: true,
-    columns: [],
-    verbs: () => ["print", "get"],
-    texts: () => [],
-    properties: () => read().map(([name]) => ({ name })),
-    rows: () => [rowOf(read())],
-    lookup: () => undefined,
-    byId: () => undefined,
-    byName: () => undefined,
-    span: (verb) => spanOf(path, verb),
-  };
-}
-
-function rowOf(lines: readonly Property[]): Row {
-  const values = new Map(lines);
-  return {
-    order: 1,
-    id: "*1",
-    value: (name) => values.get(name),
-    asValue: (names = [...values.keys()]): RecordValue =>
-      Object.fromEntries(names.flatMap((name) => values.has(name) ? [[name, values.get(name)!]] : [])),
-  };
-}
-
-function clockLines({ clock }: Router): readonly Property[] {
+function clockLines({ clock }: Router): readonly SingleProperty[] {
   const [date = "", time = ""] = new Date(clock.now()).toISOString().split(/[T.]/);
   return [
     ["time", time],

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
+import { formatUuid } from "../bytes.ts";
 import { type Disk, servedNqn } from "./disk.ts";
 
 /** The kernel of a router, which its target reports as the firmware: an RDS2216 with RouterOS 7.24.4. */
@@ -224,18 +225,9 @@ export function newIdentity(random: Random): ExportIdentity {
 }
 
 function identityOf(uuidBytes: Uint8Array, serialBytes: Uint8Array): ExportIdentity {
-  const hex = hexOf(uuidBytes);
+  const bytes = Uint8Array.from(uuidBytes);
   // RFC 9562, version 4.
-  const uuid = [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `4${hex.slice(13, 16)}`,
-    `8${hex.slice(17, 20)}`,
-    hex.slice(20),
-  ];
-  return { uuid: uuid.join("-"), serial: hexOf(serialBytes) };
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  bytes[6] = 0x40 | bytes[6]! & 0x0f;
+  bytes[8] = 0x80 | bytes[8]! & 0x0f;
+  return { uuid: formatUuid(bytes), serial: serialBytes.toHex() };
 }

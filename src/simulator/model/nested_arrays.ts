@@ -28,6 +28,5 @@ function array(type: "0" | "1", devices: number, random: Random): RecordValue {
 
 /** Four groups of eight digits, the form of the kernel's arrays. */
 function raidUuid(random: Random): string {
-  const hex = Array.from(random.bytes(16), (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return hex.match(/.{8}/g)!.join("-");
+  return random.bytes(16).toHex().match(/.{8}/g)!.join("-");
 }

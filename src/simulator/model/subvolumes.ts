@@ -1,4 +1,5 @@
 import type { Clock, Random } from "../../volume/ports/system.ts";
+import { formatUuid } from "../bytes.ts";
 import type { FoundSubvolume } from "./backing.ts";
 import { parentOf } from "./paths.ts";
 
@@ -145,7 +146,7 @@ export class SubvolumeTable {
     readOnly: boolean,
     sourceUuid: string | undefined,
     subvolumeId: number,
-    uuid = this.#makeUuid(),
+    uuid = formatUuid(this.#random.bytes(16)),
   ): Subvolume {
     const id = this.#nextId++;
     const createdAtMs = this.#clock.now();
@@ -176,11 +177,6 @@ export class SubvolumeTable {
       if (count === 0) this.#inside.delete(outer);
       else this.#inside.set(outer, count);
     }
-  }
-
-  #makeUuid(): string {
-    const digits = this.#random.bytes(16).toHex();
-    return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
   }
 
   #of(ids: Iterable<number> | undefined): readonly Subvolume[] {
