@@ -31,8 +31,9 @@ export function settingsMenu(path: string, names: readonly string[]): Menu {
     verbs: () => ["set", "print", "get"],
     texts: () => names,
     set(_, values) {
-      for (const [name, text] of values) {
-        if (readYesNo(name, text)) on.add(name);
+      const given = [...values].map(([name, text]) => [name, readYesNo(name, text)] as const);
+      for (const [name, isOn] of given) {
+        if (isOn) on.add(name);
         else on.delete(name);
       }
     },
