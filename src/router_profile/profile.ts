@@ -11,6 +11,9 @@ export interface RouterProfile {
   readonly answers: Partial<RouterBehaviours>;
 }
 
+/** An object whose content was not checked yet. */
+type JsonObject = Readonly<Record<string, unknown>>;
+
 /** The format name in a profile file. */
 const format = "rds-csi-router-profile/1";
 
@@ -40,48 +43,49 @@ export function formatProfile(
  * @throws {RangeError} when it is no profile, or has an invalid answer
  */
 export function parseProfile(text: string, passOver: (question: string) => void = () => {}): RouterProfile {
-  const value = parseObject(text);
+  const value = parseObject(text, "router profile");
   if (value.format !== format) {
     throw new RangeError(`It is no router profile: its format is not ${format}.`);
   }
-  const { name, version, poolFilesystem } = value;
+  const { name, version, poolFilesystem, answers } = value;
   if (typeof name !== "string" || typeof version !== "string") {
     throw new RangeError("The router profile has no name or no version.");
   }
   if (poolFilesystem !== "btrfs" && poolFilesystem !== "xfs") {
     throw new RangeError("The router profile's poolFilesystem is neither btrfs nor xfs.");
   }
-  return {
-    name,
-    version,
-    poolFilesystem,
-    answers: parseSettings(answerReaders, known(asObject(value.answers), passOver)),
-  };
+  if (!isObject(answers)) throw new RangeError("The router profile's answers are no object.");
+  return { name, version, poolFilesystem, answers: parseSettings(answerReaders, known(answers, passOver)) };
 }
 
 /** Returns only the answers to this version's questions; nothing in it depends on the others. */
 function known(
-  answers: Readonly<Record<string, unknown>>,
+  answers: JsonObject,
   passOver: (question: string) => void,
-): Readonly<Record<string, unknown>> {
+): JsonObject {
   const isKnown = (name: string) => Object.hasOwn(answerReaders, name);
   for (const name of Object.keys(answers).filter((name) => !isKnown(name))) passOver(name);
   return Object.fromEntries(Object.entries(answers).filter(([name]) => isKnown(name)));
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> {
+/**
+ * Parses a JSON object.
+ *
+ * @param what names it in errors
+ * @throws {RangeError} when it is none
+ */
+export function parseObject(text: string, what: string): JsonObject {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new RangeError("It is no router profile: it is not JSON.", { cause });
+    throw new RangeError(`It is no ${what}: it is not JSON.`, { cause });
   }
-  return asObject(value);
+  if (isObject(value)) return value;
+  throw new RangeError(`It is no ${what}: it is no object.`);
 }
 
-function asObject(value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return value as Readonly<Record<string, unknown>>;
-  }
-  throw new RangeError("A part of the router profile is no object.");
+/** Whether a value of JSON is an object. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,5 @@
+import { isObject, parseObject } from "../profile.ts";
+
 /** The form of a report, in its first line: another form gets another number. */
 const reportFormat = "rds-csi-acceptance/1";
 
@@ -97,7 +99,9 @@ export function formatReport({ transcript, ...report }: AcceptanceReport): strin
  * @throws {RangeError} when it is none, or lacks something
  */
 export function parseReport(text: string): AcceptanceReport {
-  const { format, ...report } = parseObject(text) as { format?: unknown } & Partial<AcceptanceReport>;
+  const { format, ...report } = parseObject(text, "acceptance report") as
+    & { format?: unknown }
+    & Partial<AcceptanceReport>;
   if (format !== reportFormat) {
     throw new RangeError(`It is no acceptance report: its format is not ${reportFormat}.`);
   }
@@ -116,19 +120,4 @@ export function parseReport(text: string): AcceptanceReport {
     throw new RangeError("The acceptance report lacks a part, or has one of another type.");
   }
   return report as AcceptanceReport;
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw new RangeError("It is no acceptance report: it is not JSON.", { cause });
-  }
-  if (!isObject(value)) throw new RangeError("It is no acceptance report: it is no object.");
-  return value as Readonly<Record<string, unknown>>;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
