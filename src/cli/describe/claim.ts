@@ -4,7 +4,9 @@ import {
   csiNodesPath,
   findNode,
   listKept,
+  type RawAttachment,
   type RawCsiNode,
+  type RawPersistentVolume,
   volumesPath,
 } from "../../kubernetes/objects.ts";
 import { parseDirectoryHandle } from "../../volume/model/directory/handle.ts";
@@ -64,21 +66,9 @@ interface Claim {
   readonly spec?: { readonly volumeName?: string; readonly storageClassName?: string };
 }
 
-interface Volume {
-  readonly spec?: {
-    readonly csi?: { readonly driver?: string; readonly volumeHandle?: string };
-    readonly claimRef?: { readonly namespace?: string; readonly name?: string };
-  };
-}
-
-interface Attachment {
-  readonly spec?: {
-    readonly attacher?: string;
-    readonly nodeName?: string;
-    readonly source?: { readonly persistentVolumeName?: string };
-  };
-  readonly status?: { readonly attached?: boolean; readonly attachError?: { readonly message?: string } };
-}
+type Attachment = RawAttachment & {
+  readonly status?: { readonly attachError?: { readonly message?: string } };
+};
 
 interface Pod {
   readonly metadata?: { readonly name?: string };
@@ -124,7 +114,7 @@ export async function followClaim(
     return hangs([], await whyPending(claim, about, driverName, get));
   }
   const bound = fine("claim", `is bound to ${volumeName}`);
-  const volume = await get<Volume>(`${volumesPath}/${volumeName}`);
+  const volume = await get<RawPersistentVolume>(`${volumesPath}/${volumeName}`);
   const { driver, volumeHandle: handle } = volume?.spec?.csi ?? {};
   if (volume === undefined || handle === undefined) {
     return hangs([bound], problem("volume", `${volumeName} is gone, or belongs to no CSI driver`));
@@ -154,7 +144,7 @@ export async function claimOfVolume(
   volumeName: string,
   signal: AbortSignal,
 ): Promise<Pick<FollowedClaim, "namespace" | "name"> | undefined> {
-  const volume = await getIfThere<Volume>(api, `${volumesPath}/${volumeName}`, signal);
+  const volume = await getIfThere<RawPersistentVolume>(api, `${volumesPath}/${volumeName}`, signal);
   const { namespace, name } = volume?.spec?.claimRef ?? {};
   return namespace && name ? { namespace, name } : undefined;
 }
