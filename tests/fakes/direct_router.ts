@@ -60,7 +60,7 @@ export class DirectRouter implements SshTransport {
     if (text.length > this.model.behaviours.maxCommand) return Promise.resolve({ state: "torn", output: "" });
     const { promise, resolve } = Promise.withResolvers<ExecEnd>();
     const printed = { stdout: "", stderr: "" };
-    const request = { session: 1, mayRead: true, mayWrite: true, command: text, fault: undefined };
+    const request = { session: 1, policies: {}, command: text, fault: undefined };
     const channel = {
       write: (stream: "stdout" | "stderr", bytes: Uint8Array) =>
         void (printed[stream] += new TextDecoder().decode(bytes)),

@@ -30,7 +30,7 @@ async function rulesOf(commands: readonly string[], clusterHashes?: readonly str
   );
   await prepare(`${addSubvolume(`${base}/used`)}; ${addCommand("used").replace("used.img", "used/x.img")}`);
   await prepare(`${addSubvolume(theirs)}; /file add name="${folder}/${theirs}.img"`);
-  const type = typeTo(router, { mayWrite: true, observe, understood() {} });
+  const type = typeTo(router, { observe, understood() {} });
   for (const command of commands) await type(command);
   return rules;
 }
@@ -132,7 +132,7 @@ Deno.test("a label that a file disk has too must not be used", async () => {
   const area = { basePaths: [`/${folder}`], clusterHashes: undefined };
   const observe = watchOwnership(router, area, (rule) => rules.push(rule));
   await typeTo(router)(`${makeBasePath}; ${addCommand("ours")}`);
-  const type = typeTo(router, { mayWrite: true, observe, understood() {} });
+  const type = typeTo(router, { observe, understood() {} });
   const pool = router.pools()[0]!;
   const disk = router.disks.findBySlot("ours")!;
   router.disks.replace({ ...disk, pool: { ...pool.pool, mounted: false, mountPoint: "ours" } });
@@ -147,7 +147,7 @@ Deno.test("a file must not be removed while its disk is late after a reboot", as
   const observe = watchOwnership(router, area, (rule) => rules.push(rule));
   await typeTo(router)(`${makeBasePath}; ${addCommand("ours")}`);
   router.disks.hideFiles("late", true);
-  const type = typeTo(router, { mayWrite: true, observe, understood() {} });
+  const type = typeTo(router, { observe, understood() {} });
   await type(`/file remove "${folder}/ours.img"`);
   assert.deepEqual(rules, ["file-before-disk"]);
 });
@@ -159,7 +159,7 @@ Deno.test("a subvolume that is not made because its pool is not mounted is still
   const observe = watchOwnership(router, area, (rule) => rules.push(rule));
   const disk = router.disks.findBySlot("storage-pool")!;
   router.disks.replace({ ...disk, pool: { ...disk.pool!, mounted: false } });
-  const type = typeTo(router, { mayWrite: true, observe, understood() {} });
+  const type = typeTo(router, { observe, understood() {} });
   assert.match(await type(addSubvolume(base)), /^failure: /);
   assert.deepEqual(rules, []);
 });

@@ -1,30 +1,16 @@
 import { Parser } from "../grammar/parser.ts";
-import type { MenuCommand, Statement } from "../grammar/syntax.ts";
+import type { MenuCommand } from "../grammar/syntax.ts";
 import { makeMenus } from "../menu/menus.ts";
 import type { Menus } from "../menu/menu.ts";
 import type { Users } from "../ssh/users.ts";
 import type { Router } from "../model/router.ts";
 import { randomWords, Refusal } from "../refusal.ts";
 import type { Timing } from "../timing.ts";
-import type { ChangeObserver, Program, Run, Turn } from "./run.ts";
+import type { Caller, Program, Run, Turn } from "./run.ts";
 import { runStatement, runStatements } from "./statements.ts";
 
-/** The user that runs a command, and the observer of its changes. */
-export interface Caller {
-  /** @default {true} */
-  readonly mayRead?: boolean;
-  readonly mayWrite: boolean;
-  /** Whether it may change users. @default {true} */
-  readonly mayManage?: boolean;
-  readonly observe: ChangeObserver;
-  /** Whether a new size is accepted without effect. @default {false} */
-  readonly ignoresResize?: boolean;
-  /** Called with every line once it was parsed, before it runs. */
-  understood(statements: readonly Statement[]): void;
-}
-
 /** A user whose commands are not checked. */
-export const someoneElse: Caller = { mayWrite: true, observe() {}, understood() {} };
+export const someoneElse: Caller = { observe() {}, understood() {} };
 
 /** The result of a command. */
 export interface Outcome {
@@ -86,10 +72,7 @@ export class Console {
     const run: Run = {
       behaviours,
       scanner: parser.scanner,
-      mayRead: caller.mayRead ?? true,
-      mayWrite: caller.mayWrite,
-      mayManage: caller.mayManage ?? true,
-      observe: caller.observe,
+      caller,
       print: (line) => lines.push(line),
       statement: (statement) => {
         if ("menu" in statement) progress.verb = statement;

@@ -21,7 +21,8 @@ import type { Program, Run } from "./run.ts";
  */
 export function* runMenuCommand(command: MenuCommand, run: Run): Program<Value> {
   const changes = command.kind === "add" || command.kind === "target";
-  const allowed = !changes ? run.mayRead : run.mayWrite && (run.mayManage || !isOfUsers(command.menu));
+  const { mayRead = true, mayWrite = true, mayManage = true } = run.caller;
+  const allowed = !changes ? mayRead : mayWrite && (mayManage || !isOfUsers(command.menu));
   if (!allowed) throw Refusal.notEnoughPermissions();
   switch (command.kind) {
     case "print":
@@ -63,7 +64,7 @@ function isOfUsers({ path }: Menu): boolean {
 
 function* runAdd({ menu, verb, assignments }: AddCommand, run: Run): Program<Value> {
   const values = yield* readValues(assignments, run);
-  run.observe(menu.path, verb, undefined, values);
+  run.caller.observe(menu.path, verb, undefined, values);
   menu[verb]?.(values);
   yield { span: menu.span(verb, values) };
   return null;
@@ -74,7 +75,7 @@ function* runTarget(command: TargetCommand, run: Run): Program<Value> {
   const values = yield* readValues(command.assignments, run);
   let moreMs = 0;
   for (const row of yield* resolve(command, run)) {
-    run.observe(menu.path, verb, row, values);
+    run.caller.observe(menu.path, verb, row, values);
     moreMs += act(menu, command.verb, row, values);
   }
   yield { span: menu.span(verb, values), moreMs };

@@ -92,14 +92,10 @@ export class RouterConnection {
         return refuse();
       }
       const channel = accept();
-      // The group's policies may have changed since the login.
-      const user = this.#service.users.find(this.#user?.name ?? "");
       serveExec({
         session: this.#session,
-        // A user who was removed meanwhile may do nothing.
-        mayRead: user !== undefined && user.mayRead !== false,
-        mayWrite: user !== undefined && user.mayWrite !== false,
-        mayManage: user?.mayManage !== false,
+        // The group's policies may have changed since the login; a user who was removed meanwhile may do nothing.
+        policies: this.#service.users.find(this.#user?.name ?? "") ?? { mayRead: false, mayWrite: false },
         command,
         fault,
         channel: {

@@ -1,11 +1,13 @@
 import { Buffer } from "node:buffer";
 import type { Clock } from "../../volume/ports/system.ts";
-import { type Caller, type Console, Interrupted, type Outcome, someoneElse } from "../console/console.ts";
+import { type Console, Interrupted, type Outcome, someoneElse } from "../console/console.ts";
+import type { Caller } from "../console/run.ts";
 import type { Fault } from "../faults.ts";
 import type { Router } from "../model/router.ts";
 import type { Journal, Violations } from "../assertions/journal.ts";
 import { lintExec, lintStatement } from "../assertions/lint.ts";
 import { type OwnArea, watchOwnership } from "../assertions/ownership.ts";
+import type { Policies } from "./users.ts";
 
 /** The channel for the answer to an exec request. */
 export interface ExecChannel {
@@ -19,10 +21,8 @@ export interface ExecChannel {
 /** An exec request. */
 export interface ExecRequest {
   readonly session: number;
-  readonly mayRead: boolean;
-  readonly mayWrite: boolean;
-  /** Whether the user may change users, if anything. @default {true} */
-  readonly mayManage?: boolean;
+  /** The user's. */
+  readonly policies: Policies;
   readonly command: string;
   readonly fault: Fault | undefined;
   readonly channel: ExecChannel;
@@ -102,15 +102,13 @@ async function runDisturbed(request: ExecRequest, service: ExecService): Promise
 }
 
 async function run(request: ExecRequest, service: ExecService): Promise<Outcome> {
-  const { session, command, fault, mayRead, mayWrite, mayManage = true } = request;
+  const { session, command, fault, policies } = request;
   const { router, violations, area } = service;
   let statements = 0;
   const report: Parameters<typeof watchOwnership>[2] = (rule, sentence) =>
     violations.report(session, command, rule, sentence);
   const caller: Caller = {
-    mayRead,
-    mayWrite,
-    mayManage,
+    ...policies,
     ignoresResize: fault?.action === "ignore-resize",
     observe: watchOwnership(router, area, report),
     understood(line) {
