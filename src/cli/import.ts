@@ -79,7 +79,8 @@ function explain({ outcome, id, imagePath, sizeBytes, encrypted, withdrawn }: Im
   };
   const name = withdrawn === "" ? "" : ` under ${withdrawn}`;
   const cut = `Its export${name} ${outcome === "would" ? "would be" : "was"} withdrawn.`;
-  const secret = "It is encrypted: put the Secret of the passphrase into nodeStageSecretRef.";
+  const secret = "It is encrypted: put the Secret of the passphrase into nodeStageSecretRef and " +
+    "nodePublishSecretRef.";
   return [text[outcome], ...withdrawn === undefined ? [] : [cut], ...encrypted ? [secret] : []];
 }
 
@@ -131,7 +132,11 @@ export function persistentVolume(volume: VolumeFacts, options: VolumeObjectOptio
         ...volume.kind.access === "block" ? {} : { fsType: kindName(volume.kind) },
         ...readOnly ? { readOnly } : {},
         ...volume.encrypted
-          ? { volumeAttributes: { encrypted: "true" }, nodeStageSecretRef: unknownSecret }
+          ? {
+            volumeAttributes: { encrypted: "true" },
+            nodeStageSecretRef: { ...unknownSecret },
+            nodePublishSecretRef: { ...unknownSecret },
+          }
           : {},
       },
     },

@@ -289,9 +289,8 @@ function explain(
       ? [`The name plates cannot be read: ${unreadable}`]
       : [],
     ...encrypted === 0 ? [] : [
-      `${
-        volumes(encrypted)
-      } of them with encryption: put the Secret of the passphrase into nodeStageSecretRef.`,
+      `${volumes(encrypted)} of them with encryption: put the Secret of the passphrase into ` +
+      "nodeStageSecretRef and nodePublishSecretRef.",
     ],
     ...withClaims || names.size === 0 ? [] : [
       "--claims prints them with the claims that the name plates on the router name:",

@@ -101,6 +101,7 @@ Deno.test("adopt --from-cluster prints an encrypted volume with a place for its 
     fsType: "ext4",
     volumeAttributes: { encrypted: "true" },
     nodeStageSecretRef: { name: "name-of-its-secret", namespace: "namespace-of-its-secret" },
+    nodePublishSecretRef: { name: "name-of-its-secret", namespace: "namespace-of-its-secret" },
   } as never);
   assert.match(err, /1 volume of them with encryption/);
 });

@@ -116,7 +116,7 @@ export const parameterHelp: Readonly<Record<string, string>> = {
     "where its kernel has dm-multipath, `multipath` always, `none` never. Default: the node's `--device-layer`.",
   encrypted:
     "`true` encrypts the volume on the node (LUKS2), with the passphrase of the secret that the class names by " +
-    "`csi.storage.k8s.io/node-stage-secret-name`. Default: `false`.",
+    "`csi.storage.k8s.io/node-stage-secret-name` and `…/node-publish-secret-name`. Default: `false`.",
   allowDiscards:
     "`true` passes trims of an encrypted volume on, which shows the router what is unused. Default: `false`.",
   pbkdfMemory:
