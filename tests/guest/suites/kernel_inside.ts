@@ -5,12 +5,11 @@ import { hostRows } from "./kernel_host_inside.ts";
 import { fenceRows } from "./kernel_fence_inside.ts";
 import { frozenMapRows, frozenRows } from "./kernel_frozen_inside.ts";
 import { pathRows } from "./kernel_paths_inside.ts";
-import { bindRows, connectionRows, lossRows, useRows } from "./kernel_use_inside.ts";
+import { connectionRows, lossRows, useRows } from "./kernel_use_inside.ts";
 
 const rows = {
   connection: connectionRows,
   use: useRows,
-  bind: bindRows,
   frozen: frozenRows,
   frozen_map: frozenMapRows,
   loss: lossRows,
