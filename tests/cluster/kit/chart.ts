@@ -15,7 +15,6 @@ import { type Router, routerUser } from "./router.ts";
 /** Arguments that the rig passes through values of the chart, besides those for every suite. */
 export interface ChartOptions {
   readonly controllerArgs: readonly string[];
-  readonly attacherArgs: readonly string[];
   /** The chart's value `clusterId`; empty by default. */
   readonly clusterId?: string;
   /** Routers of the file of `--config`, each of them a place; the room of each is published. */
@@ -59,11 +58,7 @@ export class Chart {
     more: Partial<ChartOptions>,
   ): Promise<Chart> {
     const options = {
-      controllerArgs: [
-        ...more.places ? [] : controllerArgs,
-        ...more.controllerArgs ?? [],
-      ],
-      attacherArgs: [...more.attacherArgs ?? []],
+      controllerArgs: more.places ? [] : controllerArgs,
       ...(more.clusterId === undefined ? {} : { clusterId: more.clusterId }),
       ...(more.places === undefined ? {} : { places: more.places }),
     };
@@ -79,7 +74,7 @@ export class Chart {
    * The objects of an installed chart, including its namespace; `options` are the arguments that its values have added.
    */
   static of(objects: readonly KubernetesObject[], options: Partial<ChartOptions> = {}): Chart {
-    return new Chart(objects, { controllerArgs: [], attacherArgs: [], ...options });
+    return new Chart(objects, { controllerArgs: [], ...options });
   }
 
   /** The namespace of the chart. */
@@ -158,7 +153,7 @@ function isDriver({ name }: Container): boolean {
 
 function valuesFor(
   router: Router,
-  { controllerArgs, attacherArgs, clusterId = "", places }: ChartOptions,
+  { controllerArgs, clusterId = "", places }: ChartOptions,
 ): object {
   // Deployment and DaemonSet are real objects, but no node is to look for their images.
   const nodeSelector = { "rds-csi.test/runs-pods-of-the-chart": "true" };
@@ -174,7 +169,7 @@ function valuesFor(
     controller: { extraArgs: controllerArgs, nodeSelector },
     ...places === undefined ? {} : { storageCapacity: true, config: { routers: places.map(routerOf) } },
     node: { nodeSelector, ...places === undefined ? {} : { groups: places.map(groupOf) } },
-    sidecars: { logLevel: 3, attacher: { extraArgs: attacherArgs } },
+    sidecars: { logLevel: 3 },
     volumeSnapshotClasses: [{ name: "rds" }],
   };
 }

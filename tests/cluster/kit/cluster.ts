@@ -21,8 +21,6 @@ export interface ClusterOptions {
   readonly nodes?: Readonly<Record<string, string>>;
   /** Names of nodes without a kubelet: volumes are attached to them, no pod runs. */
   readonly fakeNodes?: readonly string[];
-  /** Arguments that are passed through values of the chart. */
-  readonly chart?: Partial<ChartOptions>;
   /** The router's address and user. */
   readonly router?: RouterDoor;
   /**
@@ -105,7 +103,7 @@ export class Cluster {
     await installSnapshots(plane, tools);
     const places = options.places === undefined ? {} : { places: await placesOf(folder, routers) };
     const install = options.install ??
-      ((location) => renderAndApply(location, { ...options.chart, ...places }));
+      ((location) => renderAndApply(location, places));
     const installed = await install({ folder, plane, router, tools });
     const { chart } = installed;
     for (const [path, object] of (options.fakeNodes ?? []).flatMap(fakeNode)) {

@@ -4,7 +4,7 @@ import type { Chart } from "./chart.ts";
 import type { ControlPlane } from "./control_plane.ts";
 import { Daemon, Supervised } from "./daemon.ts";
 import { accountKubeconfig } from "./deployment.ts";
-import { argsForRig, envForRig, type Fates, flagsOf, kept } from "./rendered_args.ts";
+import { argsForRig, envForRig, type Fates, kept } from "./rendered_args.ts";
 import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
 import { type Driver, type DriverPlace, makeController } from "./driver.ts";
@@ -65,7 +65,6 @@ async function startOne(
       "enable-capacity",
       "capacity-ownerref-level",
     ),
-    ...kept(...flagsOf(chart.options.attacherArgs)),
     // There is no pod with a separate folder for the socket.
     "csi-address": () => `--csi-address=${socket}`,
   };

@@ -13,8 +13,6 @@ import { secondsSince, until } from "../kit/waiting.ts";
 import { uses, Workload } from "../kit/workload.ts";
 import { appendingTo, writingTo } from "../kit/writers.ts";
 import { driverName } from "../kit/driver.ts";
-/** Rounds of the attacher that are waited for, and how often it makes one, in seconds. */
-const [rounds, everySeconds] = [3, 5];
 
 /** The legacy Go driver's volumes, from its last hour to their release. */
 export const suite: Suite = {
@@ -24,13 +22,11 @@ export const suite: Suite = {
     const cluster = await bench.cluster({
       nodes: { n1: "kubelet" },
       controllerLater: true,
-      chart: { attacherArgs: [`--reconcile-sync=${everySeconds}s`] },
     });
     const migration = new Migration(bench, cluster);
     await bench.story([
       ["a new node works with what the legacy controller publishes", () => migration.begin()],
       ["the new controller takes every volume over, and no writer feels it", () => migration.migrate()],
-      ["what the attacher asks again changes nothing", () => migration.publishAgain()],
       ["attached anew a volume has an epoch, and its pod finds what it wrote", () => migration.attachAnew()],
       ["what was never detached is given back under its writer", () => migration.release()],
       ["taken over again, everything can be deleted, and leaves nothing", async () => {
@@ -43,10 +39,6 @@ export const suite: Suite = {
 
 /** A disk of the router as its control port shows it. */
 type Disk = Readonly<Record<string, unknown>> & { readonly slot: string; readonly comment?: string };
-
-/** Calls of ListVolumes, which the attacher makes in each of its rounds. */
-const listVolumes =
-  'grpc_server_handled_total{grpc_type="unary",grpc_service="csi.v1.Controller",grpc_method="ListVolumes",grpc_code="OK"}';
 
 class Migration {
   readonly #bench: Bench;
@@ -107,31 +99,6 @@ class Migration {
     return `after ${seconds} s: ${changes.length} commands that set a comment`;
   }
 
-  async publishAgain(): Promise<string> {
-    const [disks, attachments] = [await this.#disks(), await this.#contexts()];
-    const before = await this.#progress();
-    await this.#cluster.router.control("/log", { method: "DELETE" });
-    const reads = () => this.#cluster.controller.metric(listVolumes);
-    const first = await reads();
-    await until(`${rounds} rounds of the attacher`, async () => await reads() >= first + rounds, {
-      limitSeconds: 60,
-      signal: this.#bench.signal,
-    });
-    assert.deepEqual(await this.#contexts(), attachments);
-    const contexts = [await this.#attachAgain("raw")];
-    for (let round = 0; round < rounds; round++) contexts.push(await this.#publish("raw"));
-    for (const context of contexts) {
-      assert.deepEqual(context, contexts[0]);
-      // The same in the words of both drivers, and nothing else than what the earlier one said.
-      assert.equal(context["nqn"], this.#volume("raw").nqn);
-      assert.deepEqual({ ...context, ...attachments[this.#volume("raw").id] }, context);
-    }
-    assert.deepEqual(await this.#disks(), disks);
-    assert.deepEqual(await this.#changes(), []);
-    await this.#assertSamePods(before);
-    return `${rounds} rounds, an attachment that was not noted, and ${rounds} calls by hand`;
-  }
-
   async attachAnew(): Promise<string> {
     const { id, nqn } = this.#volume("raw");
     const written = (await this.#progress())["raw"]!;
@@ -187,34 +154,6 @@ class Migration {
     await this.#work.gone(paths.attachments);
     await this.#work.remove(paths.claims, "raw", "files", "idle");
     await this.#work.gone(paths.volumes);
-  }
-
-  /** As if the earlier attacher had not lived to note that a volume is attached; answers what the node is told then. */
-  async #attachAgain(claim: string): Promise<Readonly<Record<string, string>>> {
-    const { id } = this.#volume(claim);
-    const find = async () => (await this.#work.attachments()).find((one) => isOf(one, id));
-    const path = `${paths.attachments}/${(await find())?.metadata.name}/status`;
-    await this.#cluster.api.patch(path, { status: { attached: false, attachmentMetadata: null } });
-    return await until(`${claim} to be attached again`, async () => {
-      const status = (await find())?.status;
-      return status?.attached === true && status.attachmentMetadata;
-    }, { limitSeconds: 60, signal: this.#bench.signal });
-  }
-
-  /** As the attacher publishes what is ReadWriteOnce; answers what the node is told. */
-  async #publish(claim: string): Promise<Readonly<Record<string, string>>> {
-    const { spec: { csi } } = await this.#object(claim);
-    const { publishContext } = await this.#cluster.controller.clients.controller.call(
-      "ControllerPublishVolume",
-      {
-        volumeId: csi?.volumeHandle ?? "",
-        nodeId: "n1",
-        volumeCapability: { block: {}, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" } },
-        volumeContext: csi?.volumeAttributes ?? {},
-        readonly: false,
-      },
-    );
-    return publishContext;
   }
 
   /** `rds-csi release`, for this cluster by its uid. */

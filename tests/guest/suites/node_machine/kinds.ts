@@ -1,14 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import {
-  claimOf,
-  idle,
-  paths,
-  podOf,
-  snapshotOf,
-  statefulSetOf,
-  type Wish,
-} from "../../../cluster/kit/objects.ts";
+import { paths, podOf, statefulSetOf, type Wish } from "../../../cluster/kit/objects.ts";
 import { secondsSince, until } from "../../../cluster/kit/waiting.ts";
 import { Workload } from "../../../cluster/kit/workload.ts";
 import type { Bench } from "../../kit/suite.ts";
@@ -77,8 +69,6 @@ export class MachineKinds {
     return [
       ["a pod writes to encrypted volumes, of which the router has cipher text", () => this.encrypt()],
       ["two pods write in one directory, and each sees what the other writes", () => this.share()],
-      ["an encrypted volume grows under the pod that writes to it", () => this.grow()],
-      ["a snapshot of an encrypted volume is restored, with the same data", () => this.restore()],
       ["the drivers' containers are killed, and both pods write on", () => this.kill()],
       ["without its pods nothing is open on the node, and the next pod has the data", () => {
         return this.leaveAndReturn();
@@ -137,40 +127,6 @@ export class MachineKinds {
     assert.equal(others, mine);
     assert(Number(count) >= other[0]!.writes, `the other has written ${other[0]!.writes}, ${count} is seen`);
     return `the other pod runs after ${seconds} s; ${progressText(other)}`;
-  }
-
-  async grow(): Promise<string> {
-    const size = () => this.#writer.exec("df -k /ext4 | tail -n 1 | tr -s ' ' | cut -d' ' -f2").then(Number);
-    const before = await size();
-    const started = performance.now();
-    await this.#work.expand(this.#set.claim("ext4"), 2 * claims.ext4.mebibytes);
-    const [seconds, after] = [secondsSince(started), await size()];
-    assert(after > before * 1.8, `${before} KiB have become ${after}`);
-    return `from ${before} to ${after} KiB after ${seconds} s; ${await this.#writeOn()}`;
-  }
-
-  async restore(): Promise<string> {
-    const started = performance.now();
-    await this.#work.create(paths.snapshots, snapshotOf("then", this.#set.claim("ext4")));
-    await this.#work.snapshotReady("then");
-    const wish = { ...claims.ext4, mebibytes: 2 * claims.ext4.mebibytes };
-    await this.#work.create(
-      paths.claims,
-      claimOf("restored", { ...wish, source: { kind: "VolumeSnapshot", name: "then" } }),
-    );
-    await this.#work.create(paths.pods, podOf("restored", idle, { filesystems: ["restored"] }));
-    await this.#work.running("restored", startSeconds);
-    const seconds = secondsSince(started);
-    const [copy, original] = await Promise.all([
-      this.#work.exec("restored", "sha256sum </restored/text"),
-      this.#writer.exec("sha256sum </ext4/text"),
-    ]);
-    assert.equal(copy, original);
-    await this.#work.remove(paths.pods, "restored");
-    await this.#set.attached(2);
-    await this.#work.remove(paths.claims, "restored");
-    await this.#work.remove(paths.snapshots, "then");
-    return `a pod has the copy after ${seconds} s; ${await this.#writeOn()}`;
   }
 
   async kill(): Promise<string> {
