@@ -46,7 +46,7 @@ function read(text: string): Reading {
   while (!parser.finished) lines.push(parser.line());
   const texts: Text[] = [];
   const grammar = JSON.stringify(lines, (key, value) => {
-    if (key === "offset" || key === "end") return undefined;
+    if (key === "targetOffset") return undefined;
     if (key === "menu") return value.path;
     if (value?.operator === "~") return { ...value, right: { ...value.right, kind: "pattern" } };
     if (value?.kind !== "quoted" && value?.kind !== "pattern") return value;

@@ -111,12 +111,13 @@ function act(menu: Menu, verb: TargetCommand["verb"], row: Row, values: Values):
 function* resolve(command: TargetCommand | GetCommand, run: Run): Program<readonly Row[]> {
   const { menu, target } = command;
   if (menu.single) return menu.rows();
-  if (target === undefined) throw Refusal.expectedItemId(run.scanner.position(command.end));
+  const missing = () => Refusal.expectedItemId(run.scanner.position(command.targetOffset));
+  if (target === undefined) throw missing();
   const value = yield* evaluate(target, run);
   if (isList(value)) {
     if (value.length > 0) return value.map((id) => rowOfId(menu, toText(id)));
     if (run.behaviours.emptyFind === "silent" && command.kind === "target") return [];
-    throw Refusal.expectedItemId(run.scanner.position(target.offset));
+    throw missing();
   }
   const text = toText(value);
   const names = target.kind === "word" ? text.split(",") : [text];

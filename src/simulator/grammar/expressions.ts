@@ -36,8 +36,7 @@ export function parseWhere(reading: Reading, isProperty: (name: string) => boole
   const readProperty = (inner: Reading) => parseProperty(inner, isProperty);
   let all = parseOr(reading, readProperty);
   for (scanner.skipBlanks(); !scanner.atEndOfCommand && scanner.next !== ")"; scanner.skipBlanks()) {
-    const offset = scanner.offset;
-    all = { kind: "binary", operator: "and", left: all, right: parseOr(reading, readProperty), offset };
+    all = { kind: "binary", operator: "and", left: all, right: parseOr(reading, readProperty) };
   }
   return all;
 }
@@ -45,29 +44,26 @@ export function parseWhere(reading: Reading, isProperty: (name: string) => boole
 /** Reads the value of an argument: a text, a word, `[…]`, `(…)` or `$name`. An empty one is the empty word. */
 export function parseValue(reading: Reading): Expression {
   const { scanner } = reading;
-  const offset = scanner.offset;
   if (scanner.next === '"') return parseQuoted(reading);
   if (scanner.next === "[") return parseSubstitution(reading);
   if (scanner.next === "(") return parseParenthesised(reading, parseBareWord);
-  return { kind: "word", text: parseBare(reading, bareValue), offset };
+  return { kind: "word", text: parseBare(reading, bareValue) };
 }
 
 function parseOr(reading: Reading, readWord: WordReader): Expression {
   let left = parseAnd(reading, readWord);
-  for (;;) {
-    const offset = skipWord(reading, /(?:or(?![\w-])|\|\|)/y);
-    if (offset === undefined) return left;
-    left = { kind: "binary", operator: "or", left, right: parseAnd(reading, readWord), offset };
+  while (skipWord(reading, /(?:or(?![\w-])|\|\|)/y)) {
+    left = { kind: "binary", operator: "or", left, right: parseAnd(reading, readWord) };
   }
+  return left;
 }
 
 function parseAnd(reading: Reading, readWord: WordReader): Expression {
   let left = parseComparison(reading, readWord);
-  for (;;) {
-    const offset = skipWord(reading, /(?:and(?![\w-])|&&)/y);
-    if (offset === undefined) return left;
-    left = { kind: "binary", operator: "and", left, right: parseComparison(reading, readWord), offset };
+  while (skipWord(reading, /(?:and(?![\w-])|&&)/y)) {
+    left = { kind: "binary", operator: "and", left, right: parseComparison(reading, readWord) };
   }
+  return left;
 }
 
 function parseComparison(reading: Reading, readWord: WordReader): Expression {
@@ -75,7 +71,6 @@ function parseComparison(reading: Reading, readWord: WordReader): Expression {
   const left = parseJoined(reading, readWord);
   const start = scanner.offset;
   scanner.skipBlanks();
-  const offset = scanner.offset;
   const operator = symbols.find(([symbol]) => scanner.match(symbol) !== "")?.[1];
   if (operator === undefined) {
     scanner.offset = start;
@@ -83,26 +78,24 @@ function parseComparison(reading: Reading, readWord: WordReader): Expression {
   }
   scanner.skipBlanks();
   const right = left.kind === "property" ? parseOperand(reading) : parseJoined(reading, readWord);
-  return { kind: "binary", operator, left, right, offset };
+  return { kind: "binary", operator, left, right };
 }
 
 function parseJoined(reading: Reading, readWord: WordReader): Expression {
   const { scanner } = reading;
   let left = parsePrimary(reading, readWord);
-  for (;;) {
-    const offset = skipWord(reading, /\./y);
-    if (offset === undefined) return left;
+  while (skipWord(reading, /\./y)) {
     scanner.skipBlanks();
-    left = { kind: "binary", operator: ".", left, right: parsePrimary(reading, readWord), offset };
+    left = { kind: "binary", operator: ".", left, right: parsePrimary(reading, readWord) };
   }
+  return left;
 }
 
 function parsePrimary(reading: Reading, readWord: WordReader): Expression {
   const { scanner } = reading;
   scanner.skipBlanks();
-  const offset = scanner.offset;
   if (scanner.match(/!|not(?![\w-])/y) !== "") {
-    return { kind: "not", operand: parseComparison(reading, readWord), offset };
+    return { kind: "not", operand: parseComparison(reading, readWord) };
   }
   switch (scanner.next) {
     case '"':
@@ -113,7 +106,7 @@ function parsePrimary(reading: Reading, readWord: WordReader): Expression {
       return parseParenthesised(reading, readWord);
     case "$":
       scanner.offset++;
-      return parseDollar(reading) ?? { kind: "variable", offset };
+      return parseDollar(reading) ?? { kind: "variable" };
     default:
       return readWord(reading);
   }
@@ -121,10 +114,10 @@ function parsePrimary(reading: Reading, readWord: WordReader): Expression {
 
 function parseSubstitution(reading: Reading): Expression {
   const { scanner } = reading;
-  const offset = scanner.offset++;
+  scanner.offset++;
   const statements = reading.block();
   if (!scanner.take("]")) throw scanner.syntaxError();
-  return { kind: "substitution", statements, offset };
+  return { kind: "substitution", statements };
 }
 
 function parseParenthesised(reading: Reading, readWord: WordReader): Expression {
@@ -138,10 +131,9 @@ function parseParenthesised(reading: Reading, readWord: WordReader): Expression 
 
 function parseBareWord(reading: Reading): Expression {
   const { scanner } = reading;
-  const offset = scanner.offset;
   const text = scanner.match(bareWord);
   if (text === "") throw scanner.syntaxError();
-  return { kind: "word", text, offset };
+  return { kind: "word", text };
 }
 
 function parseProperty(reading: Reading, isProperty: (name: string) => boolean): Expression {
@@ -150,16 +142,15 @@ function parseProperty(reading: Reading, isProperty: (name: string) => boolean):
   const name = scanner.match(/[A-Za-z0-9.-]+/y);
   if (name === "") throw scanner.syntaxError();
   if (!isProperty(name)) throw scanner.expectedEndOfCommand(offset);
-  return { kind: "property", name, offset };
+  return { kind: "property", name };
 }
 
 /** Reads the operand that a property is compared with. */
 function parseOperand(reading: Reading): Expression {
   const { scanner } = reading;
-  const offset = scanner.offset;
   if (scanner.next !== "" && '"[('.includes(scanner.next)) return parseJoined(reading, parseBareWord);
   const text = parseBare(reading, bareOperand);
-  return { kind: "word", text, offset };
+  return { kind: "word", text };
 }
 
 /** Reads a word without quotes; a `$name` in it is empty, as in a text. */
@@ -173,15 +164,14 @@ function parseBare(reading: Reading, pattern: RegExp): string {
   return text;
 }
 
-/** Skips blanks and a word or sign, and returns its offset; without a match nothing changes. */
-function skipWord(reading: Reading, pattern: RegExp): number | undefined {
+/** Skips blanks and a word or sign, and returns whether it was there; without a match nothing changes. */
+function skipWord(reading: Reading, pattern: RegExp): boolean {
   const { scanner } = reading;
   const start = scanner.offset;
   scanner.skipBlanks();
-  const offset = scanner.offset;
-  if (scanner.match(pattern) !== "") return offset;
+  if (scanner.match(pattern) !== "") return true;
   scanner.offset = start;
-  return undefined;
+  return false;
 }
 
 const escapes: Readonly<Record<string, string>> = {
@@ -210,7 +200,6 @@ const escapes: Readonly<Record<string, string>> = {
  */
 function parseQuoted(reading: Reading): Expression {
   const { scanner } = reading;
-  const offset = scanner.offset;
   const parts: (string | Expression)[] = [];
   let text = "";
   scanner.offset++;
@@ -226,24 +215,14 @@ function parseQuoted(reading: Reading): Expression {
       text += scanner.match(/[^"\\$]+/y);
     }
   }
-  return { kind: "quoted", parts: [...parts, text], offset };
+  return { kind: "quoted", parts: [...parts, text] };
 }
 
 /** Reads the expression after a `$`; undefined for a variable, which is empty. */
 function parseDollar(reading: Reading): Expression | undefined {
   const { scanner } = reading;
-  const offset = scanner.offset;
-  if (scanner.take("[")) {
-    const statements = reading.block();
-    if (!scanner.take("]")) throw scanner.syntaxError();
-    return { kind: "substitution", statements, offset };
-  }
-  if (scanner.take("(")) {
-    const inner = reading.expression();
-    scanner.skipBlanks();
-    if (!scanner.take(")")) throw scanner.syntaxError();
-    return inner;
-  }
+  if (scanner.next === "[") return parseSubstitution(reading);
+  if (scanner.next === "(") return parseParenthesised(reading, parseBareWord);
   scanner.match(/[A-Za-z0-9]*/y);
   return undefined;
 }

@@ -1,5 +1,4 @@
 import type { Menus } from "../menu/menu.ts";
-import { parseExpression } from "./expressions.ts";
 import { type Reading, Scanner } from "./scanner.ts";
 import { parseStatement } from "./statements.ts";
 import type { Statement } from "./syntax.ts";
@@ -18,7 +17,6 @@ export class Parser {
       menus,
       menu: "",
       block: () => parseBlock(this.#reading),
-      expression: () => parseExpression(this.#reading),
     };
   }
 

@@ -1,7 +1,7 @@
 import { byteLength } from "../bytes.ts";
 import type { Menus } from "../menu/menu.ts";
 import { type Position, Refusal } from "../refusal.ts";
-import type { Expression, Statement } from "./syntax.ts";
+import type { Statement } from "./syntax.ts";
 
 /** Reads the text of an exec, character by character. It knows blanks, words and positions, but no grammar. */
 export class Scanner {
@@ -78,6 +78,4 @@ export interface Reading {
   menu: string;
   /** Reads the statements of a block up to its closing bracket, which is not read. */
   block(): Statement[];
-  /** Reads an expression, up to where it ends. */
-  expression(): Expression;
 }

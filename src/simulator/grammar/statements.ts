@@ -11,16 +11,17 @@ import type {
   PrintCommand,
   SerializeStatement,
   Statement,
+  TargetCommand,
 } from "./syntax.ts";
 import { isMenuPath, type Menu, type Verb } from "../menu/menu.ts";
 
-type GlobalParser = (reading: Reading, offset: number) => Statement;
+type GlobalParser = (reading: Reading) => Statement;
 
 /** The commands without a menu. The colon before them may be left out. */
 const globals: ReadonlyMap<string, GlobalParser> = new Map<string, GlobalParser>([
-  ["put", (reading, offset) => ({ kind: "put", value: parseOperand(reading), offset })],
-  ["error", (reading, offset) => ({ kind: "error", value: parseOperand(reading), offset })],
-  ["len", (reading, offset) => ({ kind: "len", value: parseOperand(reading), offset })],
+  ["put", (reading) => ({ kind: "put", value: parseOperand(reading) })],
+  ["error", (reading) => ({ kind: "error", value: parseOperand(reading) })],
+  ["len", (reading) => ({ kind: "len", value: parseOperand(reading) })],
   ["serialize", parseSerialize],
   ["if", parseIf],
 ]);
@@ -38,7 +39,7 @@ export function parseStatement(reading: Reading): Statement {
   const parseGlobal = globals.get(word);
   if (parseGlobal !== undefined) {
     scanner.offset += word.length;
-    return parseGlobal(reading, offset);
+    return parseGlobal(reading);
   }
   if (colon) throw Refusal.badCommandName(word, scanner.position(offset));
   return parseMenuCommand(reading);
@@ -52,7 +53,7 @@ function parseOperand(reading: Reading): Expression {
   return parseValue(reading);
 }
 
-function parseSerialize(reading: Reading, offset: number): SerializeStatement {
+function parseSerialize(reading: Reading): SerializeStatement {
   const { scanner } = reading;
   const given = new Map<string, Expression>();
   for (scanner.skipBlanks(); !scanner.atEndOfCommand; scanner.skipBlanks()) {
@@ -65,10 +66,10 @@ function parseSerialize(reading: Reading, offset: number): SerializeStatement {
   const to = given.get("to");
   const value = given.get("value");
   if (to === undefined || value === undefined) throw scanner.syntaxError();
-  return { kind: "serialize", to, options: given.get("options"), value, offset };
+  return { kind: "serialize", to, options: given.get("options"), value };
 }
 
-function parseIf(reading: Reading, offset: number): IfStatement {
+function parseIf(reading: Reading): IfStatement {
   const { scanner } = reading;
   scanner.skipBlanks();
   if (!"([".includes(scanner.next) || scanner.finished) throw scanner.syntaxError();
@@ -78,7 +79,7 @@ function parseIf(reading: Reading, offset: number): IfStatement {
   const then = parseBraces(reading);
   scanner.skipBlanks();
   const otherwise = scanner.take("else=") ? parseBraces(reading) : [];
-  return { kind: "if", condition, then, otherwise, offset };
+  return { kind: "if", condition, then, otherwise };
 }
 
 function parseBraces(reading: Reading): Statement[] {
@@ -99,13 +100,12 @@ const propertyName = /[A-Za-z0-9.-]+/y;
  */
 function parseMenuCommand(reading: Reading): Statement {
   const { scanner } = reading;
-  const start = scanner.offset;
   let path = scanner.take("/") ? "" : reading.menu;
   for (;;) {
     scanner.match(/[ \t/]*/y);
     if (scanner.atEndOfCommand) {
       reading.menu = path;
-      return { kind: "menu", offset: start };
+      return { kind: "menu" };
     }
     const offset = scanner.offset;
     const word = scanner.match(/[a-z0-9-]+/y);
@@ -113,43 +113,42 @@ function parseMenuCommand(reading: Reading): Statement {
     const deeper = path === "" ? word : `${path}/${word}`;
     const menu = reading.menus.get(path);
     if (isMenuPath(reading.menus, deeper)) path = deeper;
-    else if (menu?.verbs().includes(word as Verb)) return inMenu(reading, menu, word as Verb, offset);
+    else if (menu?.verbs().includes(word as Verb)) return inMenu(reading, menu, word as Verb);
     else throw Refusal.badCommandName(word, scanner.position(offset));
   }
 }
 
 /** Reads the arguments; a `[find …]` among them searches the command's own menu. */
-function inMenu(reading: Reading, menu: Menu, verb: Verb, offset: number): MenuCommand {
+function inMenu(reading: Reading, menu: Menu, verb: Verb): MenuCommand {
   const outer = reading.menu;
   reading.menu = menu.path;
-  const command = parseArguments(reading, menu, verb, offset);
+  const command = parseArguments(reading, menu, verb);
   reading.menu = outer;
   return command;
 }
 
-function parseArguments(reading: Reading, menu: Menu, verb: Verb, offset: number): MenuCommand {
+function parseArguments(reading: Reading, menu: Menu, verb: Verb): MenuCommand {
   switch (verb) {
     case "print":
-      return parsePrint(reading, menu, offset);
+      return parsePrint(reading, menu);
     case "find":
-      return parseFind(reading, menu, offset);
+      return parseFind(reading, menu);
     case "get":
-      return parseGet(reading, menu, offset);
+      return parseGet(reading, menu);
     case "add":
     case "import":
     case "apply-changes": {
       // add has no item, so it is read as if the item were named already.
       const { assignments } = parseAssignments(reading, menu, verb, true);
-      return { kind: "add", menu, verb, offset, end: reading.scanner.offset, assignments };
+      return { kind: "add", menu, verb, assignments };
     }
     default: {
-      const { target, assignments } = parseAssignments(reading, menu, verb, false);
-      return { kind: "target", menu, verb, offset, end: reading.scanner.offset, target, assignments };
+      return { kind: "target", menu, verb, ...parseAssignments(reading, menu, verb, false) };
     }
   }
 }
 
-function parsePrint(reading: Reading, menu: Menu, offset: number): PrintCommand {
+function parsePrint(reading: Reading, menu: Menu): PrintCommand {
   const { scanner } = reading;
   const given = new Set<string>();
   let proplist: Expression | undefined;
@@ -171,28 +170,27 @@ function parsePrint(reading: Reading, menu: Menu, offset: number): PrintCommand 
     detail: given.has("detail"),
     proplist,
     where,
-    offset,
-    end: scanner.offset,
   };
 }
 
-function parseFind(reading: Reading, menu: Menu, offset: number): FindCommand {
+function parseFind(reading: Reading, menu: Menu): FindCommand {
   const { scanner } = reading;
   scanner.skipBlanks();
   scanner.match(/where(?![\w.=~<>!-])/y);
   scanner.skipBlanks();
   const where = scanner.atEndOfCommand ? undefined : parseWhere(reading, hasProperty(menu));
-  return { kind: "find", menu, where, offset, end: scanner.offset };
+  return { kind: "find", menu, where };
 }
 
-function parseGet(reading: Reading, menu: Menu, offset: number): GetCommand {
+function parseGet(reading: Reading, menu: Menu): GetCommand {
   const { scanner } = reading;
   scanner.skipBlanks();
+  const targetOffset = scanner.offset;
   const target = menu.single || scanner.atEndOfCommand ? undefined : parseValue(reading);
   scanner.skipBlanks();
   scanner.take("value-name=");
   const property = scanner.atEndOfCommand ? undefined : parseValue(reading);
-  return { kind: "get", menu, target, property, offset, end: scanner.offset };
+  return { kind: "get", menu, target, targetOffset, property };
 }
 
 /**
@@ -206,10 +204,11 @@ function parseAssignments(
   menu: Menu,
   verb: Verb,
   targeted: boolean,
-): { target: Expression | undefined; assignments: Assignment[] } {
+): Pick<TargetCommand, "target" | "targetOffset" | "assignments"> {
   const { scanner } = reading;
   const assignments: Assignment[] = [];
   let target: Expression | undefined;
+  let targetOffset: number | undefined;
   for (scanner.skipBlanks(); !scanner.atEndOfCommand; scanner.skipBlanks()) {
     const start = scanner.offset;
     const name = scanner.match(propertyName);
@@ -220,13 +219,13 @@ function parseAssignments(
     } else {
       if (targeted) throw scanner.expectedEndOfCommand(start);
       if (named && name !== "numbers") throw scanner.expectedEndOfCommand();
-      scanner.offset = named ? scanner.offset + 1 : start;
+      targetOffset = scanner.offset = named ? scanner.offset + 1 : start;
       target = parseValue(reading);
       targeted = true;
     }
     if (!atWordEnd(reading)) throw scanner.expectedEndOfCommand();
   }
-  return { target, assignments };
+  return { target, targetOffset: targetOffset ?? scanner.offset, assignments };
 }
 
 function atWordEnd(reading: Reading): boolean {

@@ -3,36 +3,35 @@ import type { Menu, Verb } from "../menu/menu.ts";
 /** The operators between words; `.` joins texts. */
 export type Operator = "." | "=" | "!=" | "<" | ">" | "<=" | ">=" | "~" | "and" | "or";
 
-/** An expression. Offsets count from the start of the exec's text. */
+/** An expression. */
 export type Expression =
   /** A text in double quotes; parts that are expressions were written `$[…]` or `$(…)` in it. */
-  | { readonly kind: "quoted"; readonly parts: readonly (string | Expression)[]; readonly offset: number }
+  | { readonly kind: "quoted"; readonly parts: readonly (string | Expression)[] }
   /** A word without quotes. */
-  | { readonly kind: "word"; readonly text: string; readonly offset: number }
+  | { readonly kind: "word"; readonly text: string }
   /** The name of a property, inside `where`. */
-  | { readonly kind: "property"; readonly name: string; readonly offset: number }
+  | { readonly kind: "property"; readonly name: string }
   /** `$name`: no variable is ever set, so it is empty. */
-  | { readonly kind: "variable"; readonly offset: number }
-  | { readonly kind: "not"; readonly operand: Expression; readonly offset: number }
+  | { readonly kind: "variable" }
+  | { readonly kind: "not"; readonly operand: Expression }
   | {
     readonly kind: "binary";
     readonly operator: Operator;
     readonly left: Expression;
     readonly right: Expression;
-    readonly offset: number;
   }
   /** `[…]`: the value of the last statement in it. */
-  | { readonly kind: "substitution"; readonly statements: readonly Statement[]; readonly offset: number };
+  | { readonly kind: "substitution"; readonly statements: readonly Statement[] };
 
 /** One command of a line. */
 export type Statement =
   | MenuCommand
   /** `/disk` alone: the commands after it belong to that menu. */
-  | { readonly kind: "menu"; readonly offset: number }
-  | { readonly kind: "put"; readonly value: Expression; readonly offset: number }
+  | { readonly kind: "menu" }
+  | { readonly kind: "put"; readonly value: Expression }
   /** Prints the text and ends the whole exec. */
-  | { readonly kind: "error"; readonly value: Expression; readonly offset: number }
-  | { readonly kind: "len"; readonly value: Expression; readonly offset: number }
+  | { readonly kind: "error"; readonly value: Expression }
+  | { readonly kind: "len"; readonly value: Expression }
   | SerializeStatement
   | IfStatement;
 
@@ -42,7 +41,6 @@ export interface IfStatement {
   readonly condition: Expression;
   readonly then: readonly Statement[];
   readonly otherwise: readonly Statement[];
-  readonly offset: number;
 }
 
 /** `:serialize to=json options=… value=…`. */
@@ -51,22 +49,24 @@ export interface SerializeStatement {
   readonly to: Expression;
   readonly options: Expression | undefined;
   readonly value: Expression;
-  readonly offset: number;
 }
 
 /** A command of a menu. */
 export type MenuCommand = PrintCommand | FindCommand | GetCommand | AddCommand | TargetCommand;
 
-interface Located {
+interface OfMenu {
   readonly menu: Menu;
-  /** The offset of the verb. */
-  readonly offset: number;
-  /** The offset of the command's end. */
-  readonly end: number;
+}
+
+interface OnItems extends OfMenu {
+  /** Undefined when none is named. */
+  readonly target: Expression | undefined;
+  /** Where it is in the text, or should be. */
+  readonly targetOffset: number;
 }
 
 /** `print`. */
-export interface PrintCommand extends Located {
+export interface PrintCommand extends OfMenu {
   readonly kind: "print";
   /** `text` is any form for people. */
   readonly form: "text" | "as-value" | "count-only";
@@ -77,30 +77,28 @@ export interface PrintCommand extends Located {
 }
 
 /** `find`: its value is a list of ids. */
-export interface FindCommand extends Located {
+export interface FindCommand extends OfMenu {
   readonly kind: "find";
   readonly where: Expression | undefined;
 }
 
 /** `get <item> <property>`. */
-export interface GetCommand extends Located {
+export interface GetCommand extends OnItems {
   readonly kind: "get";
-  readonly target: Expression | undefined;
   readonly property: Expression | undefined;
 }
 
 /** `add`, `import` or `apply-changes`: none of them names an item. */
-export interface AddCommand extends Located {
+export interface AddCommand extends OfMenu {
   readonly kind: "add";
   readonly verb: "add" | "import" | "apply-changes";
   readonly assignments: readonly Assignment[];
 }
 
 /** A verb on existing items. */
-export interface TargetCommand extends Located {
+export interface TargetCommand extends OnItems {
   readonly kind: "target";
   readonly verb: Exclude<Verb, "add" | "import" | "apply-changes" | "print" | "find" | "get">;
-  readonly target: Expression | undefined;
   readonly assignments: readonly Assignment[];
 }
 
