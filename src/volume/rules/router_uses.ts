@@ -13,11 +13,21 @@ const ends: Readonly<Record<string, string>> = {
   "its media are shared": "media-sharing=no",
 };
 
-/** What to do before the router's disk can be used: the command for the uses that one ends, and for no other. */
+/** The use by a partition, or what is encrypted there, which the router has mounted. The console takes such a slot as it is. */
+const mountedUpon = /^a disk is on it: disk=([\w.-]+)$/;
+
+/**
+ * What to do before the router's disk can be used: the commands for the uses that one ends, and for no other. An entry of a
+ * partition is not to be removed: that removes the partition.
+ */
 export function adviceOnUses(id: string, uses: readonly string[]): string {
   const settings = uses.flatMap((use) => Object.hasOwn(ends, use) ? [ends[use]!] : []);
-  const command = settings.length === 0 ? "" : `: /disk set [find slot="${id}"] ${settings.join(" ")}`;
-  return `end that first${command}`;
+  const upon = uses.flatMap((use) => mountedUpon.exec(use)?.[1] ?? []);
+  const commands = [
+    ...settings.length === 0 ? [] : [`/disk set [find slot="${id}"] ${settings.join(" ")}`],
+    ...upon.map((slot) => `/disk set [find slot="${slot}"] mount-filesystem=no`),
+  ];
+  return `end that first${commands.length === 0 ? "" : `: ${commands.join("; ")}`}`;
 }
 
 /**

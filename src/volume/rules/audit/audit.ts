@@ -24,6 +24,7 @@ import { whyPoolUnreadable } from "../absence.ts";
 import { judgeOwnership } from "../ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../../model/inventory.ts";
 import { isExportedAsRecorded } from "../publish.ts";
+import { adviceOnUses } from "../router_uses.ts";
 
 /**
  * Everything on the router that lacks its owner, ordered by kind and id. Healthy objects are left out.
@@ -140,7 +141,11 @@ function judgeOwned(volume: OwnedVolume, view: AuditView, scope: AuditScope): Au
   }
   if (stored.routerUses !== undefined) {
     const found = `the router itself uses the disk: ${stored.routerUses.join(", ")}`;
-    add("used-by-router", found, "end that use by hand; the driver does not publish it before");
+    add(
+      "used-by-router",
+      found,
+      `the driver does not publish it before you ${adviceOnUses(id, stored.routerUses)}`,
+    );
   }
   return [...findings, ...judgeNeed(volume, view, scope)];
 }
