@@ -110,12 +110,8 @@ export class GuestVolume {
   }
 
   /** Stages it on a node, with one call. */
-  async stage(
-    node: CsiClients["node"],
-    nodeId: string,
-    parameters: Readonly<Record<string, string>> = {},
-  ): Promise<void> {
-    await node.call("NodeStageVolume", this.#stageRequest(nodeId, parameters), callMs);
+  async stage(node: CsiClients["node"], nodeId: string): Promise<void> {
+    await node.call("NodeStageVolume", this.#stageRequest(nodeId), callMs);
   }
 
   /** Unstages it on a node, with one call. */
@@ -123,13 +119,13 @@ export class GuestVolume {
     await node.call("NodeUnstageVolume", { volumeId: this.id, stagingTargetPath: this.staging }, callMs);
   }
 
-  #stageRequest(nodeId: string, parameters: Readonly<Record<string, string>> = {}) {
+  #stageRequest(nodeId: string) {
     return {
       volumeId: this.id,
       publishContext: this.publishContext(nodeId),
       stagingTargetPath: this.staging,
       volumeCapability: capabilityOf(this.use),
-      volumeContext: { ...this.#context, ...parameters },
+      volumeContext: this.#context,
       secrets: this.secrets,
     };
   }

@@ -12,7 +12,7 @@ export const suite: Suite = {
     await bench.inside(
       joined,
       tests,
-      "connection use frozen loss size namespace withdrawal offer path fence digest host".split(" "),
+      "connection use loss size namespace withdrawal offer path fence digest host".split(" "),
     );
     await joined.end();
     const apart = await bench.guest({ memoryMiB: 2048, multipath: false });
@@ -26,12 +26,12 @@ export const suite: Suite = {
 
 /** What takes too long for every change. */
 export const longSuite: Suite = {
-  what: "frozen file systems, on mapped devices too",
+  what: "file systems that are frozen on mapped devices",
   limitMinutes: 40,
   run: async (bench) => {
     for (const kernel of ["stable", "backports"] as const) {
       const guest = await bench.guest({ memoryMiB: 2048, kernel });
-      await bench.inside(guest, tests, ["frozen", "frozen_map"]);
+      await bench.inside(guest, tests, ["frozen"]);
       await guest.end();
     }
   },

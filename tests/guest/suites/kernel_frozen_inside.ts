@@ -1,4 +1,4 @@
-// File systems that a backup has frozen and left so, on each kind of device.
+// File systems that a backup has frozen and left so, on mapped devices; tests/node/frozen_test.ts has those on their own.
 import assert from "node:assert/strict";
 import type { StageRequest } from "../../../src/node/stage/wish.ts";
 import {
@@ -20,7 +20,6 @@ const capabilities = { ext4, xfs };
 
 /** What a stage says of the device that a file system lies on. */
 const kinds: Readonly<Record<string, (volume: GuestVolume) => Partial<StageRequest>>> = {
-  "the volume's own device": () => ({}),
   "a mapping of dm-crypt": (volume) => ({
     // A key that costs little, because emulation makes it slow.
     volumeContext: { encrypted: "true", pbkdfMemory: "32", pbkdfTime: "100" },
@@ -30,10 +29,8 @@ const kinds: Readonly<Record<string, (volume: GuestVolume) => Partial<StageReque
   "a device layer": () => layered,
 };
 
-/** What every change tries. */
+/** What takes too long for every change. */
 export const frozenRows = new NodeTests();
-/** The same on mapped devices. */
-export const frozenMapRows = new NodeTests();
 
 /** Nothing of a volume is on the node. */
 async function gone(node: GuestNode, volume: GuestVolume): Promise<void> {
@@ -46,7 +43,7 @@ async function mapped(name: string): Promise<string> {
   return `/dev/dm-${(await sh(`dmsetup info -c --noheadings -o minor ${name}`)).trim()}`;
 }
 
-frozenMapRows.add(
+frozenRows.add(
   "a logical volume on a raw volume that is frozen, as LVM does for a snapshot, is named and keeps it",
   async (node) => {
     const volume = new GuestVolume(node, "pvc-1", 64n << 20n);
@@ -69,7 +66,7 @@ frozenMapRows.add(
 );
 
 for (const filesystem of ["ext4", "xfs"] as const) {
-  for (const [index, [kind, how]] of Object.entries(kinds).entries()) {
+  for (const [kind, how] of Object.entries(kinds)) {
     const capability = capabilities[filesystem];
     const begin = async (node: GuestNode) => {
       const volume = new GuestVolume(node, "pvc-1", 400n << 20n);
@@ -79,7 +76,7 @@ for (const filesystem of ["ext4", "xfs"] as const) {
       await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
       return { volume, stage: () => node.stage(volume, change), staging: node.staging("pvc-1") };
     };
-    (index === 0 ? frozenRows : frozenMapRows).add(
+    frozenRows.add(
       `${filesystem} on ${kind}: frozen when its pod goes, it is thawed by the unstage, and by the next stage`,
       async (node) => {
         const { volume, stage, staging } = await begin(node);
@@ -98,7 +95,7 @@ for (const filesystem of ["ext4", "xfs"] as const) {
         return `thawed by unstage; unmounted by hand and frozen, staged again in ${tookMs} ms and written to; ended by unstage`;
       },
     );
-    (index === 0 ? frozenRows : frozenMapRows).add(
+    frozenRows.add(
       `${filesystem} on ${kind}: frozen, and detached lazily from under an open file, it is thawed and written to`,
       async (node) => {
         const { volume, stage, staging } = await begin(node);
@@ -122,8 +119,7 @@ for (const filesystem of ["ext4", "xfs"] as const) {
         return "written to while the file was open, and unstaged after it was closed";
       },
     );
-    if (index === 0) continue;
-    frozenMapRows.add(
+    frozenRows.add(
       `${filesystem} on ${kind}: with its map suspended, which freezes it, no unstage hangs, and one after that ends`,
       async (node) => {
         const { volume, stage, staging } = await begin(node);

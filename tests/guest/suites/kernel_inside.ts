@@ -3,7 +3,7 @@ import { offerRows, withdrawalRows } from "./kernel_export_inside.ts";
 import { digestRows } from "./kernel_digests_inside.ts";
 import { hostRows } from "./kernel_host_inside.ts";
 import { fenceRows } from "./kernel_fence_inside.ts";
-import { frozenMapRows, frozenRows } from "./kernel_frozen_inside.ts";
+import { frozenRows } from "./kernel_frozen_inside.ts";
 import { pathRows } from "./kernel_paths_inside.ts";
 import { connectionRows, lossRows, useRows } from "./kernel_use_inside.ts";
 
@@ -11,7 +11,6 @@ const rows = {
   connection: connectionRows,
   use: useRows,
   frozen: frozenRows,
-  frozen_map: frozenMapRows,
   loss: lossRows,
   size: sizeRows,
   namespace: namespaceRows,
