@@ -170,30 +170,8 @@ sizeTests.add("a device that comes late is waited for, and judged by what is on 
   return said;
 }, counted);
 
-/** Devices that hold something, or of which blkid says nothing. */
+/** Devices of which blkid says nothing. */
 export const contentTests = new NodeTests();
-
-const contents: readonly (readonly [string, string, RegExp])[] = [
-  ["a byte in its first block", "printf x | dd bs=1 seek=511", /data of no known kind/],
-  ["its last byte", `printf x | dd bs=1 seek=${small - 1n}`, /data of no known kind/],
-  [
-    "an xfs superblock, where ext4 is wanted",
-    "printf XFSB | dd bs=1",
-    /data of no known kind|it holds xfs/,
-  ],
-];
-for (const [what, script, text] of contents) {
-  contentTests.add(`a device is not formatted that holds ${what}`, async (node) => {
-    const volume = new GuestVolume(node, "pvc-1", small);
-    await sh(`${script} of=${volume.image} conv=notrunc status=none`);
-    const before = await volume.digest();
-    const said = await refusal(node.stage(volume), "precondition", text);
-    assert.match(said, /volume=pvc-1; nothing was changed/);
-    assert.equal(await volume.digest(), before);
-    assert.equal(formats(node), 0);
-    return said;
-  }, counted);
-}
 
 for (
   const [what, line, kind, text] of [
