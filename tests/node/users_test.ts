@@ -47,23 +47,6 @@ async function staged(node: RealNode, capability = ext4): Promise<TestVolume> {
   return volume;
 }
 
-nodeTest(
-  "unstage() names the process whose mount namespace has kept a mount, and ends when it has gone",
-  async (node) => {
-    const volume = await staged(node);
-    {
-      await using shell = await WaitingShell.start(otherNamespace(node), "");
-      const text = new RegExp(
-        `/dev/loop[0-9]+ is mounted at ${
-          node.staging(volume.id)
-        } in the mount namespace of process ${shell.pid} \\(sh\\)`,
-      );
-      await assert.rejects(node.unstage(volume), refusal("in-use", text));
-    }
-    await node.unstage(volume);
-  },
-);
-
 nodeTest("unstage() names the process that works in the folder that is to be unmounted", async (node) => {
   const volume = await staged(node);
   {
