@@ -19,7 +19,7 @@ import { type VolumeRecord } from "../volume/model/record.ts";
 import { publishedNodeIds } from "../volume/rules/publish.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { releaseVolume } from "./attachments/release.ts";
-import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
+import { withdrawVolume } from "./attachments/unpublish.ts";
 import type { ControllerDeps } from "./deps.ts";
 import { importVolume } from "./import/import.ts";
 import { adoptVolume } from "./legacy/adopt.ts";
@@ -42,7 +42,8 @@ const id = volumeIdFor("a");
 function controller(record: Partial<VolumeRecord> = {}, exported = (record.holders ?? []).length > 0) {
   const made = testController();
   made.store.put(aDisk(aRecord({ epoch, newerFields, ...record }), { id, exported }));
-  return { ...made, read: volumeCalls(made, id).record };
+  const { record: read, ...calls } = volumeCalls(made, id);
+  return { ...made, ...calls, read };
 }
 
 const refused: Readonly<Record<string, (deps: ControllerDeps) => Promise<unknown>>> = {
@@ -89,21 +90,19 @@ for (const [call, run] of Object.entries(refused)) {
 }
 
 Deno.test("unpublishing takes the volume from its last node, and keeps the fields of the newer version", async () => {
-  const { deps, store, read } = controller({ holders: [aHolder("a")] });
-  await unpublishVolume(deps, id, "a", context);
-  assert.equal(store.disks.get(id)!.exported, false);
+  const { unpublish, disk, read } = controller({ holders: [aHolder("a")] });
+  await unpublish();
+  assert.equal(disk().exported, false);
   assert.deepEqual([read().holders, read().newerFields], [[], newerFields]);
   assert.ok(read().withdrawnAtSeconds! > 0);
-  await unpublishVolume(deps, id, "a", context);
+  await unpublish();
   assert.deepEqual(read().newerFields, newerFields);
 });
 
 Deno.test("unpublishing takes the volume from one of two nodes, and keeps the fields of the newer version", async () => {
-  const { deps, store, read } = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
-  await unpublishVolume(deps, id, "a", context);
-  assert.equal(store.disks.get(id)!.exported, true);
-  assert.deepEqual(read().holders.map(({ nodeId }) => nodeId), ["b"]);
-  assert.deepEqual(read().newerFields, newerFields);
+  const made = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
+  await made.unpublish();
+  assert.deepEqual([made.disk().exported, made.holders(), made.read().newerFields], [true, "b", newerFields]);
 });
 
 Deno.test("withdrawVolume() takes such a volume from all of its nodes", async () => {

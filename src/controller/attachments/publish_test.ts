@@ -144,25 +144,6 @@ Deno.test("publishVolume() allows formatting in the first epoch only, and never 
   assert.deepEqual([raw.mayFormat, raw.fs_type], ["false", ""]);
 });
 
-Deno.test("publishVolume() lets only the holder that began a read-only epoch replay a log", async () => {
-  const { publish, unpublish } = controller({ capabilities: "ext4/nw" });
-  const readers = { capability: { ...writer, mode: "multi-node-reader-only" } } as const;
-  const mayReplay = async (node: string) => (await publish(node, readers)).mayReplay;
-  const first = await publish("a", readers);
-  assert.equal(first.mayReplay, "true");
-  assert.equal(await mayReplay("b"), undefined);
-  assert.deepEqual(await publish("a", readers), first);
-  await unpublish("a");
-  assert.equal(await mayReplay("b"), undefined);
-  assert.equal(await mayReplay("a"), undefined);
-  await unpublish("b");
-  assert.equal(await mayReplay("a"), undefined);
-  await unpublish("a");
-  assert.equal(await mayReplay("c"), "true");
-  await unpublish("c");
-  assert.equal((await publish("c")).mayReplay, undefined);
-});
-
 Deno.test("publishVolume() refuses another node over a controller's restart, from the record alone", async () => {
   const { store, publish } = controller();
   await publish("a");
@@ -353,19 +334,6 @@ Deno.test("publishVolume() keeps what a person wrote beside the record", async (
   const { store, publish } = controller({}, { comment: note });
   await publish("a");
   assert.match(store.disks.get("pvc-1")!.comment, /^gold \{rds1 .*\} #7$/);
-});
-
-Deno.test("publishVolume() answers OK only when an earlier withdrawal can no longer take effect", async () => {
-  const { store, publish, unpublish } = controller();
-  const first = await publish("a");
-  store.mishap("change", { late: true, unreadable: true });
-  await assert.rejects(unpublish("a"), refusal("unavailable"));
-  assert.deepEqual(await publish("a"), first);
-  store.runLate();
-  assert.equal(store.disks.get("pvc-1")?.exported, true);
-  store.takeCount();
-  assert.deepEqual(await publish("a"), first);
-  assert.equal(store.takeCount(), 1);
 });
 
 Deno.test("publishVolume() refuses a disk that was copied on the router, record and all", async () => {

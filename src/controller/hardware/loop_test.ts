@@ -86,16 +86,6 @@ Deno.test("HardwareLoop neither begins nor ends a fault by what the router refus
   await stop();
 });
 
-Deno.test("HardwareLoop calls a drive hot after 15 minutes, however often it reads", async () => {
-  for (const [intervalMs, reading] of [[minute, 16], [60 * minute, 2]] as const) {
-    const { clock, router, found, stop } = scene(intervalMs);
-    router.disks = [{ ...drive, celsius: 90, limitCelsius: 80 }];
-    await clock.advance(2 * minute + (reading - 1) * intervalMs);
-    assert.equal(found().indexOf("DriveHot"), reading - 1);
-    await stop();
-  }
-});
-
 Deno.test("HardwareLoop keeps what it read while the router cannot be asked, and only for as long as that is fresh", async () => {
   const { clock, router, faults, asked, notes, stop } = scene();
   router.disks = [failed];

@@ -56,28 +56,6 @@ Deno.test("every volume gets its plate, and where nothing is missing one command
   ]]);
 });
 
-Deno.test("the plates of many volumes are made 20 at a time, with their folder", async () => {
-  const ids = Array.from({ length: 45 }, (_, at) => `pvc-${at + 100}`);
-  const { write, shown } = scene(ids);
-  const counts: number[] = [];
-  for (let turn = 0; turn < 4; turn++) {
-    await write();
-    counts.push(shown().length);
-  }
-  assert.deepEqual(counts, [19, 39, 45, 45]);
-});
-
-Deno.test("a claim that a populator bound anew has its new plate before the old one goes", async () => {
-  const { write, shown, cluster } = scene();
-  cluster.named = [nameOf("pvc-1", "prime-0a")];
-  await write();
-  cluster.named = [nameOf("pvc-1", "photos")];
-  await write();
-  assert.equal(shown().length, 2);
-  await write();
-  assert.deepEqual(shown(), [formatPlate(nameOf("pvc-1", "photos"))]);
-});
-
 Deno.test("a command that is lost, or that the router refuses, changes nothing else and is told once", async () => {
   for (
     const mishap of [{ refusal: "failure: no" }, { runs: "half" }, { late: true, unreadable: true }] as const

@@ -119,24 +119,6 @@ Deno.test("createSnapshot() does not count the room of its own copy twice", asyn
   assert.equal((await later).ready, true);
 });
 
-Deno.test("createSnapshot() removes no unfinished copy but its own", async () => {
-  const { store, snapshot, paths } = controller();
-  const others = [
-    `${testBase}/${aSnapshotId("t")}.pvc-1.1.n.${testCluster}.img.0123abcd.part`,
-    `${testBase}/${id}.pvc-1.1.n.ffffffff.img.0123abcd.part`,
-    `/pool/other/${id}.pvc-1.1.n.${testCluster}.img.0123abcd.part`,
-  ];
-  for (const path of others) store.putFile(path);
-  const made = await snapshot();
-  assert.deepEqual(paths(), [...others, made.imagePath]);
-});
-
-Deno.test("createSnapshot() is not hindered by a copy that somebody has made elsewhere", async () => {
-  const { store, snapshot } = controller();
-  store.putFile(`/pool/backup/${id}.pvc-1.1.n.${testCluster}.img`, gibibyte);
-  assert.ok((await snapshot()).imagePath.startsWith(`${testBase}/snap-`));
-});
-
 Deno.test("createSnapshot() refuses another volume's snapshot of the same name while it is copied", async () => {
   const { store, deps, clock, begin, snapshot, paths } = controller();
   store.put(aDisk(aRecord(), { id: "pvc-2", imagePath: plainImage("pvc-2") }));

@@ -229,12 +229,6 @@ Deno.test("createSnapshot() does not answer OK for what the removal of an earlie
   assert.deepEqual(await create(), first);
 });
 
-Deno.test("deleteSnapshot() of what is not there asks nothing about others", async () => {
-  const { store, deps } = controller();
-  await deleteSnapshot(deps, id, context);
-  assert.deepEqual(store.calls.map((call) => call.method), ["files"]);
-});
-
 Deno.test("a snapshot is made again once its removal has ended, and not while that may still happen", async () => {
   const pools = controller().store.pools;
   const endings: readonly (readonly [string, Mishap, made: boolean])[] = [

@@ -20,13 +20,10 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import { parseParameters } from "../../volume/model/parameters.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";
-import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import { createVolume } from "./create.ts";
 import { createSnapshot } from "../snapshots/create.ts";
-import type { ControllerSettings } from "../deps.ts";
 
 const context = testContext();
 const fromVolume: SourceRef = { kind: "volume", id: "pvc-1" };
@@ -35,11 +32,8 @@ const id = volumeIdFor("c");
 const image = plainImage(id);
 const bases = [testBase, "/fast/csi"];
 
-function controller(
-  settings: Partial<ControllerSettings> = {},
-  ...rest: [Partial<VolumeRecord>?, Partial<StoredVolume>?]
-) {
-  const test = withPlainSource({ basePaths: bases, ...settings }, ...rest);
+function controller() {
+  const test = withPlainSource({ basePaths: bases });
   const { store, deps, clock, soon } = test;
   store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "fast" }];
   const clone = (over: Partial<CreateRequest> = {}, call = context) =>

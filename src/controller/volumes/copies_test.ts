@@ -34,14 +34,6 @@ Deno.test("ImageCopies.join() starts work once and gives its result to all who w
   assert.equal(copies.find("a"), undefined);
 });
 
-Deno.test("ImageCopies.join() keeps works of different keys apart", async () => {
-  const { join, contexts, resolve } = work();
-  const calls = [join({}, "a"), join({}, "b")];
-  resolve("done");
-  await Promise.all(calls);
-  assert.equal(contexts.length, 2);
-});
-
 Deno.test("ImageCopies.join() gives a result once: who comes later starts anew", async () => {
   const { join, contexts, resolve } = work();
   resolve("done");
@@ -78,20 +70,6 @@ Deno.test("ImageCopies.join() takes a result that is there even when the call's 
   assert.equal(await join({ deadlineMs: clock.now() + 1 }), "done");
 });
 
-Deno.test("ImageCopies.join() goes on with the work when the call that began it ends", async () => {
-  const { join, contexts, resolve, copies } = work();
-  const gone = new AbortController();
-  const call = join({ signal: gone.signal });
-  gone.abort(new VolumeError("cancelled", "Cannot wait because the caller went away"));
-  await assert.rejects(call, refusal("cancelled"));
-  assert.equal(contexts[0]?.signal.aborted, false);
-  assert.equal(copies.find("a"), "about");
-  await assert.rejects(join({ signal: gone.signal }), refusal("cancelled"));
-  resolve("done");
-  assert.equal(await join(), "done");
-  assert.equal(contexts.length, 1);
-});
-
 Deno.test("ImageCopies.join() reports a failure to one call, also one that comes later, and then starts anew", async () => {
   const { clock, join, contexts, reject } = work();
   const call = join({ deadlineMs: clock.now() + 3_000 });
@@ -103,14 +81,6 @@ Deno.test("ImageCopies.join() reports a failure to one call, also one that comes
   assert.equal(contexts.length, 1);
   await assert.rejects(join(), refusal("unavailable"));
   assert.equal(contexts.length, 2);
-});
-
-Deno.test("ImageCopies.join() reports a failure to the call that waits for it", async () => {
-  const { join, reject, copies } = work();
-  const call = join();
-  reject(new VolumeError("precondition", "Cannot copy"));
-  await assert.rejects(call, refusal("precondition"));
-  assert.equal(copies.find("a"), undefined);
 });
 
 Deno.test("ImageCopies.cancel() ends the work, waits until it has ended, and forgets it", async () => {

@@ -202,7 +202,12 @@ for (const [name, maker] of Object.entries(makers)) {
   Deno.test(`${name} starts over where another process began, and leaves nothing of that`, async () => {
     const { store, deps, paths } = controller();
     store.putFile(maker.unfinished, 40n * gibibyte);
-    const others = [maker.unfinished.replace(testCluster, "ffffffff"), `${testBase}/x.img.0123abcd.part`];
+    const others = [
+      maker.unfinished.replace(testCluster, "ffffffff"),
+      maker.unfinished.replace(testBase, "/pool/other"),
+      maker.unfinished.replace(maker.id, aSnapshotId("t")),
+      `${testBase}/x.img.0123abcd.part`,
+    ];
     for (const path of others) store.putFile(path);
     const restarted = { ...deps, copies: new ImageCopies(deps.clock) } as ControllerDeps;
     const made = await maker.make(restarted, context);

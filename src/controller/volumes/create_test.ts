@@ -100,12 +100,6 @@ Deno.test("createVolume() uses the empty subvolume that an earlier try has left"
   assert.deepEqual(store.violations, []);
 });
 
-Deno.test("createVolume() believes what is read back, not how the command ended", async () => {
-  const { deps, store } = testController();
-  store.mishap("add", { runs: true, refusal: "action cancelled" });
-  assert.equal((await createVolume(deps, request, context)).stored.id, plan.id);
-});
-
 Deno.test("createVolume() reports a command that did not run, and the next try succeeds", async () => {
   const cases = [
     [{ runs: false }, /the router did not do it/],
@@ -235,16 +229,6 @@ Deno.test("createVolume() honours the overcommit that is set", async () => {
   await createVolume(deps, ofSize("b", 100n * gibibyte), context);
   await assert.rejects(createVolume(deps, aCreate("c"), context), refusal("exhausted"));
   assert.equal(store.disks.size, 2);
-});
-
-Deno.test("createVolume() answers OK only when an earlier removal can no longer take effect", async () => {
-  const { deps, store } = testController();
-  await createVolume(deps, request, context);
-  store.mishap("remove", { late: true, unreadable: true });
-  await assert.rejects(deleteVolume(deps, plan.id, context), refusal("unavailable"));
-  await createVolume(deps, request, context);
-  store.runLate();
-  assert.ok(store.disks.has(plan.id) && store.allFiles.has(imagePath));
 });
 
 Deno.test("createVolume() counts what the router may still add of a command without an answer, also where it gives up", async () => {

@@ -225,15 +225,6 @@ Deno.test("deleteVolume() refuses a disk of its own whose image has another name
   }
 });
 
-Deno.test("deleteVolume() passes on what the router answered", async () => {
-  const { deps, store } = controller();
-  store.mishap("remove", { refusal: "could not unmount" });
-  await assert.rejects(
-    deleteVolume(deps, id, context),
-    refusal("unavailable", /answered "could not unmount"/),
-  );
-});
-
 Deno.test("deleteVolume() does not remove a volume that was published in between", async () => {
   const { deps, store } = controller();
   const published = aDisk(aRecord({ epoch, holders: [aHolder("a")] }));

@@ -1,7 +1,7 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
-import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -113,28 +113,11 @@ Deno.test("expandVolume() refuses what the router is known not to do, before it 
   }
 });
 
-Deno.test("expandVolume() counts snapshots, too", async () => {
-  const { store, expand } = controller();
-  store.putImage(`${testBase}/${aSnapshotId("s")}.pvc-2.1.n.ffffffff/disk.img`, 50n * gibibyte);
-  await assert.rejects(expand(51n * gibibyte), refusal("exhausted", /, 49 GiB left/));
-  assert.equal(await expand(50n * gibibyte), 50n * gibibyte);
-});
-
 Deno.test("expandVolume() is busy when the record changes between looking and acting", async () => {
   const { store, expand, size } = controller();
   store.mishap("change", { before: () => store.edit("pvc-1", { comment: aDisk(aRecord()).comment }) });
   await assert.rejects(expand(2n * gibibyte), refusal("busy"));
   assert.equal(size(), gibibyte);
-});
-
-Deno.test("expandVolume() cannot be undone by an earlier growth that the router runs late", async () => {
-  const { store, expand, size } = controller();
-  store.mishap("change", { late: true });
-  await assert.rejects(expand(2n * gibibyte), refusal("unavailable"));
-  assert.equal(await expand(4n * gibibyte), 4n * gibibyte);
-  store.runLate();
-  assert.equal(size(), 4n * gibibyte);
-  assert.deepEqual(store.violations, []);
 });
 
 Deno.test("expandVolume() is busy when another controller grows the volume to less at the same time", async () => {
@@ -145,16 +128,6 @@ Deno.test("expandVolume() is busy when another controller grows the volume to le
   refusal("busy", /grown to another size at the same time/)(reason);
   assert.equal(await expand(3n * gibibyte), 3n * gibibyte);
   assert.deepEqual([size(), store.violations], [3n * gibibyte, []]);
-});
-
-Deno.test("expandVolume() answers that the size is enough only when no earlier command can change that", async () => {
-  const { deps, store } = testController();
-  store.put(aDisk(aRecord()));
-  store.mishap("remove", { late: true, unreadable: true });
-  await assert.rejects(deleteVolume(deps, "pvc-1", context), refusal("unavailable"));
-  assert.equal(await expandVolume(deps, "pvc-1", { requiredBytes: 1n, limitBytes: 0n }, context), gibibyte);
-  store.runLate();
-  assert.ok(store.disks.has("pvc-1"));
 });
 
 Deno.test("expandVolume() refuses a disk that uses another volume's image", async () => {

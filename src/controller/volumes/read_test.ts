@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
-import { aDisk, aRecord, aSnapshotId, aVolume, testCluster } from "../../../tests/fakes/records.ts";
+import { aDisk, aRecord, aVolume } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { mebibyte } from "../../volume/model/sizes.ts";
@@ -70,13 +70,6 @@ Deno.test("getCapacity() reports in one command what a volume can really have", 
     minimumVolumeBytes: gibibyte,
   });
   assert.equal(store.takeCount(), 1);
-});
-
-Deno.test("getCapacity() counts snapshots, whoever owns them", async () => {
-  const { deps, store } = testController();
-  store.putImage(`/pool/csi/${aSnapshotId("s")}.pvc-2.1.n.ffffffff/disk.img`, 30n * gibibyte);
-  store.putImage(`/pool/csi/${aSnapshotId("t")}.pvc-1.1.n.${testCluster}.img`, 10n * gibibyte);
-  assert.equal((await getCapacity(deps, "/pool/csi", context)).availableBytes, 60n * gibibyte);
 });
 
 Deno.test("reasonAgainst() is silent about what the volume can do and says what it cannot", () => {
