@@ -4,7 +4,7 @@ import { snapshotIdFor } from "../../src/volume/model/snapshots/snapshots.ts";
 import { clusterHash } from "../../src/volume/model/ids/cluster_hash.ts";
 import { filePrefixOf } from "../../src/volume/model/image_names.ts";
 import { assertOwned } from "../../src/volume/rules/ownership.ts";
-import type { StoredVolume } from "../../src/volume/model/inventory.ts";
+import type { Pool, StoredVolume } from "../../src/volume/model/inventory.ts";
 import {
   formatComment,
   type Holder,
@@ -19,6 +19,19 @@ export const testCluster = clusterHash("test");
 export const testBase = "/pool/csi";
 /** The prefix of their NQNs. */
 export const testPrefix = "nqn.2000-02.com.mikrotik";
+
+/** The pool of the tests' volumes, on Btrfs. */
+export function aPool(over: Partial<Pool> = {}): Pool {
+  return {
+    mountPoint: "pool",
+    filesystem: "btrfs",
+    sizeBytes: 100n << 30n,
+    freeBytes: 100n << 30n,
+    state: "clean",
+    subvolumeLabel: "pool-fs",
+    ...over,
+  };
+}
 
 /** The plain file of a volume of the test cluster. */
 export function plainImage(id: string, base = testBase): string {

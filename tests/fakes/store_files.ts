@@ -8,6 +8,7 @@ import type {
   Wanted,
 } from "../../src/volume/model/inventory.ts";
 import type { NewSubvolume } from "../../src/volume/ports/store.ts";
+import { aPool } from "./records.ts";
 
 /** A Btrfs subvolume. Its files are among all others, below its folder. */
 export interface FakeSubvolume {
@@ -27,14 +28,7 @@ export class FakeFiles {
   readonly contents = new Map<string, string>();
   /** Files that a person has put where the router does not look, with their data. */
   readonly #aside = new Map<string, { readonly file: StoredFile; readonly content: string | undefined }>();
-  pools: Pool[] = [{
-    mountPoint: "pool",
-    filesystem: "btrfs",
-    sizeBytes: 100n << 30n,
-    freeBytes: 100n << 30n,
-    state: "clean",
-    subvolumeLabel: "pool-fs",
-  }];
+  pools: Pool[] = [aPool()];
   /** Whether the router lists its files: it may have mounted its pools a moment before. */
   showsFiles = true;
   /** Whether a subvolume cannot be removed while there are snapshots of it. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { aPool } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { filePrefixOf, isImageOf } from "./image_names.ts";
 import {
@@ -15,14 +16,7 @@ import {
 } from "./layout.ts";
 import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 1n,
-  freeBytes: 1n,
-  state: "clean",
-  subvolumeLabel: "pool-fs",
-};
+const pool = aPool();
 const plainPool: Pool = { ...pool, mountPoint: "fast", filesystem: "xfs", subvolumeLabel: undefined };
 const pools = [pool, plainPool];
 const bases = ["/pool/csi", "/pool", "/fast/csi"];

@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
+import { aPool } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { assertGone, defaultSettleMs } from "./absence.ts";
-import type { Pool, StoredFile } from "../model/inventory.ts";
+import type { StoredFile } from "../model/inventory.ts";
 
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 1n,
-  freeBytes: 1n,
-  state: "clean",
-  subvolumeLabel: "pool-fs",
-};
+const pool = aPool();
 const bases = ["/pool/csi", "/fast/csi"];
 const filePrefix = "v.0123abcd";
 const image: StoredFile = { path: `/pool/csi/${filePrefix}.img`, sizeBytes: 1n, directory: false };

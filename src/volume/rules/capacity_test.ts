@@ -1,20 +1,13 @@
 import assert from "node:assert/strict";
-import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
+import { aDisk, aPool, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { assertRoom, availableBytes, getPool, overPromisedBytes, type Promises } from "./capacity.ts";
-import type { CreateView, Pool, StoredFile } from "../model/inventory.ts";
+import type { CreateView, StoredFile } from "../model/inventory.ts";
 import { formatSnapshotName } from "../model/snapshots/snapshots.ts";
 
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 1000n,
-  freeBytes: 1000n,
-  state: "clean",
-  subvolumeLabel: "pool-fs",
-};
-const disk = (sizeBytes: bigint, imagePath = "/pool/csi/x.img", comment = "") =>
-  aDisk(aRecord(), { sizeBytes, imagePath, comment });
+const pool = aPool({ sizeBytes: 1000n, freeBytes: 1000n });
+const disk = (sizeBytes: bigint, imagePath = "/pool/csi/x.img") =>
+  aDisk(aRecord(), { sizeBytes, imagePath, comment: "" });
 
 const promises = (volumes: Promises["volumes"], files: readonly StoredFile[] = []) => ({ volumes, files });
 const file = (path: string, sizeBytes: bigint, directory = false) => ({ path, sizeBytes, directory });

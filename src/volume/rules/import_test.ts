@@ -131,8 +131,7 @@ Deno.test("assertImportable() treats an export as unused only on a person's word
 
 Deno.test("importedComment() is never blank, differs from all earlier ones, and is valid for that slot and that file alone", () => {
   const random = new SeededRandom(1);
-  const write = (forgotten = 0) =>
-    formatComment(importedComment(disk, claim, testCluster, forgotten, { nowMs: 1_000, random }));
+  const write = () => formatComment(importedComment(disk, claim, testCluster, 0, { nowMs: 1_000, random }));
   const comment = write();
   assert.notEqual(comment, write());
   assert.ok(comment.startsWith("films {rds1 "));

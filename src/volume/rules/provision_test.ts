@@ -4,6 +4,7 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import {
   aDisk,
   aHolder,
+  aPool,
   aRecord,
   aVolume,
   plainImage,
@@ -15,7 +16,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
 import type { SubvolumeNames } from "../model/layout.ts";
 import { parametersDigest, parseParameters } from "../model/parameters.ts";
-import type { CreateView, Pool, StoredVolume } from "../model/inventory.ts";
+import type { CreateView, StoredVolume } from "../model/inventory.ts";
 import {
   assertNoImage,
   type CreateRequest,
@@ -211,14 +212,7 @@ Deno.test("assertNoImage() accepts files that are no image of the volume in its 
   assertNoImage(view({ files }), plan);
 });
 
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 1n,
-  freeBytes: 1n,
-  state: "",
-  subvolumeLabel: "pool-fs",
-};
+const pool = aPool();
 
 Deno.test("missingFolder() names the folder of the pool that does not exist yet", () => {
   const folder = { path: testBase, sizeBytes: 0n, directory: true };

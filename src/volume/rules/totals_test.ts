@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import {
   aDisk,
   aHolder,
+  aPool,
   aRecord,
   aSnapshotId,
   plainImage,
@@ -11,18 +12,10 @@ import {
 import { availableBytes } from "./capacity.ts";
 import { elsewhere } from "../model/totals.ts";
 import { totalsOf, type WholeInventory } from "./totals.ts";
-import type { Pool } from "../model/inventory.ts";
 import { formatSnapshotName } from "../model/snapshots/snapshots.ts";
 
 const gibibyte = 1n << 30n;
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 100n * gibibyte,
-  freeBytes: 90n * gibibyte,
-  state: "clean",
-  subvolumeLabel: "pool-fs",
-};
+const pool = aPool({ freeBytes: 90n * gibibyte });
 const epoch = { counter: 1, nonce: "0a0b0c0d" };
 const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
 const reader = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-reader-only", readOnly: true });

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
+import { aPool } from "../../../../tests/fakes/records.ts";
 import { refusal } from "../../../../tests/fakes/refusal.ts";
 import { assertVolumeId, isVolumeId, volumeIdFor } from "../ids/ids.ts";
 import { isSnapshotId, snapshotIdFor } from "./snapshots.ts";
 import { plainLocation, subvolumeLocation } from "../layout.ts";
-import type { Pool, StoredFile } from "../inventory.ts";
+import type { StoredFile } from "../inventory.ts";
 import {
   anySnapshot,
   assertSameSource,
@@ -26,16 +27,9 @@ const name: SnapshotName = {
   encrypted: false,
   cluster,
 };
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 1n,
-  freeBytes: 1n,
-  state: "clean",
-  subvolumeLabel: "pool-fs",
-};
+const pool = aPool();
 
-const file = (path: string, sizeBytes = 7n): StoredFile => ({ path, sizeBytes, directory: false });
+const file = (path: string): StoredFile => ({ path, sizeBytes: 7n, directory: false });
 const folder = (path: string): StoredFile => ({ path, sizeBytes: 0n, directory: true });
 const pathOf = (over: Partial<SnapshotName> = {}, end = "/disk.img", base = "/pool/csi") =>
   `${base}/${formatSnapshotName({ ...name, ...over })}${end}`;

@@ -4,6 +4,7 @@ import { LookCounter } from "../../../../tests/fakes/look_counter.ts";
 import {
   aDisk,
   aHolder,
+  aPool,
   aRecord,
   plainImage,
   subvolumeImage,
@@ -13,18 +14,11 @@ import {
 } from "../../../../tests/fakes/records.ts";
 import { judgeAudit } from "./audit.ts";
 import { type AuditFinding, type AuditScope, isDue, orphanGraceMs } from "./finding.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../../model/inventory.ts";
+import type { FileView, Inventory, StoredFile, StoredVolume } from "../../model/inventory.ts";
 
 const nowMs = 1_800_000_000_000;
 const nowSeconds = nowMs / 1000;
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 1n << 40n,
-  freeBytes: 1n << 39n,
-  state: "clean",
-  subvolumeLabel: "pool-fs",
-};
+const pool = aPool();
 const epoch = { counter: 3, nonce: "0a0b0c0d" };
 
 function file(path: string, directory = false): StoredFile {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import {
   aDisk,
   aHolder,
+  aPool,
   aRecord,
   aSnapshotId,
   plainImage,
@@ -19,14 +20,7 @@ const bases = [testBase, "/pool/more"];
 const epoch = { counter: 3, nonce: "0123abcd" };
 const held = aDisk(aRecord({ epoch, holders: [aHolder("a")] }));
 const idle = aDisk(aRecord());
-const pool: Pool = {
-  mountPoint: "pool",
-  filesystem: "btrfs",
-  sizeBytes: 1n,
-  freeBytes: 1n,
-  state: "clean",
-  subvolumeLabel: "pool-fs",
-};
+const pool = aPool();
 const file = (path: string, sizeBytes = idle.sizeBytes): StoredFile => ({
   path,
   sizeBytes,
@@ -42,11 +36,9 @@ function view(
   return { volumes, files, pools: [pool], upMs: 86_400_000, ...over };
 }
 
-function problemsOf(seen: Inventory & FileView, id = "pvc-1"): [HealthStatus, string][] {
-  const health = judgeHealth(seen, testCluster, bases).find((one) => one.id === id);
-  return (health ?? assert.fail(`${id} is not judged`)).problems.map((
-    { status, reason },
-  ) => [status, reason]);
+function problemsOf(seen: Inventory & FileView): [HealthStatus, string][] {
+  const health = judgeHealth(seen, testCluster, bases).find(({ id }) => id === "pvc-1");
+  return (health ?? assert.fail("not judged")).problems.map(({ status, reason }) => [status, reason]);
 }
 
 Deno.test("judgeHealth() finds no problem of healthy volumes", () => {
