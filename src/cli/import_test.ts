@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { refusal } from "../../tests/fakes/refusal.ts";
 import { control } from "../../tests/support/control_port.ts";
 import { status } from "@grpc/grpc-js";
 import { parse as parseYaml } from "yaml";
@@ -35,7 +36,6 @@ import {
 } from "../../tests/support/static_disk.ts";
 import type { Disk } from "../simulator/model/disk.ts";
 import { profiles } from "../simulator/profile.ts";
-import { VolumeError } from "../volume/errors.ts";
 import { volumeIdFor } from "../volume/model/ids/ids.ts";
 import { clusterHash } from "../volume/model/ids/cluster_hash.ts";
 import { formatComment } from "../volume/model/record.ts";
@@ -48,10 +48,7 @@ Deno.test("import prints a PersistentVolume, says what it would do before, and d
     const { out, err } = await doImport(stack, "data", "--kind", "ext4", "--dry-run", "--json");
     assert.match(err, /can be imported. Nothing was changed/);
     assert.equal(JSON.parse(out).spec.csi.volumeHandle, "data");
-    await assert.rejects(
-      doImport(stack, "data"),
-      (error) => VolumeError.is(error, "invalid") && /--kind/.test(error.message),
-    );
+    await assert.rejects(doImport(stack, "data"), refusal("invalid", /--kind/));
   });
   const done = await doImport(stack, "data", "--kind", "ext4", "--claim", "media/films");
   assert.match(done.err, /is a volume of this cluster now/);
@@ -65,11 +62,8 @@ Deno.test("import prints a PersistentVolume, says what it would do before, and d
   assert.equal((await calls(stack).publish("node-1", {}))["mayFormat"], "false");
   await changesNothing(stack, async () => {
     assert.equal((await doImport(stack, "data", "--claim", "media/films")).out, done.out);
-    await assert.rejects(
-      doImport(stack, "data", "--kind", "xfs"),
-      (error) => VolumeError.is(error, "precondition") && /another kind/.test(error.message),
-    );
-    await assert.rejects(release(stack), (error) => VolumeError.is(error, "precondition"));
+    await assert.rejects(doImport(stack, "data", "--kind", "xfs"), refusal("precondition", /another kind/));
+    await assert.rejects(release(stack), refusal("precondition"));
   });
   await calls(stack).unpublish();
   await doImport(stack, "data", "--kind", "xfs");
@@ -147,9 +141,7 @@ Deno.test("a file without a disk becomes a volume unchanged, also where other fi
       assert.match((await doImport(stack, ...ask)).err, /imported before/);
       await assert.rejects(
         doImport(stack, ...ask, "--slot", "second"),
-        (error) =>
-          VolumeError.is(error, "precondition") &&
-          /another disk uses its file: disk=data/.test(error.message),
+        refusal("precondition", /another disk uses its file: disk=data/),
       );
     });
     await scene.assertIntact();
@@ -177,7 +169,7 @@ for (const [what, options, args, text] of fileRefusals) {
     await changesNothing(scene.stack, () =>
       assert.rejects(
         doImport(scene.stack, ...args, "--kind", "block", "--router-profile", profile),
-        (error) => VolumeError.is(error, "precondition") && text.test(error.message),
+        refusal("precondition", text),
       ));
     await scene.assertIntact();
     await Deno.remove(profile);
@@ -189,8 +181,7 @@ Deno.test("a router that adopts no files: its refusal is told, and nothing is ch
   await changesNothing(scene.stack, () =>
     assert.rejects(
       doImport(scene.stack, "--path", path, "--kind", "block"),
-      (error) =>
-        VolumeError.is(error, "unavailable") && /Cannot import the file.*already exists/.test(error.message),
+      refusal("unavailable", /Cannot import the file.*already exists/),
     ));
   await scene.assertIntact();
 });
@@ -285,7 +276,7 @@ Deno.test("a disk of a file that the router added with another size loses its re
   stack.simulator.model.disks.add = (draft) => add({ ...draft, sizeBytes: draft.sizeBytes / 2n });
   await assert.rejects(
     doImport(stack, "--path", path, "--kind", "ext4"),
-    (error) => VolumeError.is(error, "precondition") && /did not take the file as it was/.test(error.message),
+    refusal("precondition", /did not take the file as it was/),
   );
   assert.equal((await disk(stack))!["comment"] ?? "", "");
   await scene.assertIntact();
@@ -304,10 +295,7 @@ Deno.test("a PersistentVolume written by hand for an own volume is published by 
       "ext4",
       String(gibibyte),
     ]);
-    await assert.rejects(
-      doImport(stack, id, "--kind", "xfs"),
-      (error) => VolumeError.is(error, "precondition") && /another kind/.test(error.message),
-    );
+    await assert.rejects(doImport(stack, id, "--kind", "xfs"), refusal("precondition", /another kind/));
   });
   for (const volumeContext of contexts) {
     const { publishContext } = await controller.call("ControllerPublishVolume", {

@@ -33,11 +33,11 @@ function fake() {
 }
 
 /** Makes the mapping, as a cryptsetup that ends well does. */
-function opens({ processes, maps }: ReturnType<typeof fake>, table = ownTable): void {
+function opens({ processes, maps }: ReturnType<typeof fake>): void {
   processes.script = ({ tool, options: { args } }) => {
     if (tool === "cryptsetup" && args[0] === "open") maps.there = mapping;
     if (tool === "dmsetup" && args[0] === "remove") maps.there = undefined;
-    return args[0] === "table" ? { stdout: `${table}\n` } : 0;
+    return args[0] === "table" ? { stdout: `${ownTable}\n` } : 0;
   };
 }
 

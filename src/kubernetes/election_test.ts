@@ -27,6 +27,11 @@ interface Link {
   delayMs?: () => number;
 }
 
+/** What a request meets while the API server cannot be reached. */
+function isGone(): never {
+  throw new ApiError(0, "the network is gone");
+}
+
 function linked(board: StatusStore, clock: FakeClock, link: Link): LeaseStore {
   const through = async <T>(work: () => T, signal: AbortSignal): Promise<T> => {
     link.before?.();
@@ -44,6 +49,11 @@ function linked(board: StatusStore, clock: FakeClock, link: Link): LeaseStore {
     read: (signal) => through(() => board.state, signal),
     write: (state, before, signal) => through(() => board.write(state, before), signal),
   };
+}
+
+/** The parts of a candidate without a race. */
+function alone(clock: FakeClock, store: LeaseStore, identity = "a") {
+  return { store, identity, clock, random: new SeededRandom(), report: () => {} };
 }
 
 /** Candidates for one lease, and those of them that lead. */
@@ -88,23 +98,22 @@ class Race {
     return end;
   }
 
-  async end(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     for (const stop of this.#stops) await stop();
   }
 }
 
 Deno.test("of two candidates one leads, and goes on leading", async () => {
-  const race = new Race();
+  await using race = new Race();
   race.enter("a");
   race.enter("b");
   await race.clock.advance(10 * 60_000);
   assert.deepEqual(race.led.length, 1);
   assert.deepEqual([...race.leading], race.led);
-  await race.end();
 });
 
 Deno.test("a leader that stops gives up the lead at once", async () => {
-  const race = new Race();
+  await using race = new Race();
   const stop = race.enter("a");
   await race.clock.advance(1_000);
   race.enter("b");
@@ -115,40 +124,33 @@ Deno.test("a leader that stops gives up the lead at once", async () => {
   assert.deepEqual(race.led, ["a", "b"]);
   assert.deepEqual([...race.leading], ["b"]);
   assert.equal(race.board.state?.transitions, 1);
-  await race.end();
 });
 
 Deno.test("a leader that cannot renew stops before another one may replace it", async () => {
-  const race = new Race();
+  await using race = new Race();
   const link: Link = {};
   race.enter("a", link, 4_000);
   await race.clock.advance(60_000);
   race.enter("b");
   await race.clock.advance(10_000);
-  link.before = () => {
-    throw new ApiError(0, "the network is gone");
-  };
+  link.before = isGone;
   await race.clock.advance(leadMs + 4_000);
   assert.deepEqual([...race.leading], []);
   await race.clock.advance(15_000);
   assert.deepEqual(race.led, ["a", "b"]);
-  await race.end();
 });
 
 Deno.test("a lost lead is not given back early, because the last request may still be under way", async () => {
-  const race = new Race();
+  await using race = new Race();
   const link: Link = {};
   race.enter("a", link);
   await race.clock.advance(10_000);
-  link.before = () => {
-    throw new ApiError(0, "the network is gone");
-  };
+  link.before = isGone;
   await race.clock.advance(leadMs + 500);
   assert.deepEqual([...race.leading], []);
   delete link.before;
   await race.clock.advance(0);
   assert.equal(race.board.state?.holder, "a");
-  await race.end();
 });
 
 Deno.test("a leader gets the end of its lead with each renewal, and a candidate the name of the leader", async () => {
@@ -159,11 +161,7 @@ Deno.test("a leader gets the end of its lead with each renewal, and a candidate 
   const stop = new AbortController();
   const both = ["a", "b"].map((identity) =>
     new Election({
-      store: linked(board, clock, {}),
-      identity,
-      clock,
-      random: new SeededRandom(),
-      report: () => {},
+      ...alone(clock, linked(board, clock, {}), identity),
       leads: (untilMs) => until.push(untilMs - clock.monotonicMs()),
       heldBy: (holder) => holders.push(holder),
     }).run((signal) => clock.sleep(3_600_000, signal), stop.signal)
@@ -185,17 +183,11 @@ Deno.test("a leader that could not renew learns whether another one has led sinc
     const link: Link = {};
     const stop = new AbortController();
     const over = new Election({
-      store: linked(board, clock, link),
-      identity: "a",
-      clock,
-      random: new SeededRandom(),
-      report: () => {},
+      ...alone(clock, linked(board, clock, link)),
       heldBy: (holder) => holders.push(holder),
     }).run((signal) => clock.sleep(3_600_000, signal), stop.signal);
     await clock.advance(5_000);
-    link.before = () => {
-      throw new ApiError(0, "the network is gone");
-    };
+    link.before = isGone;
     await clock.advance(30_000);
     if (between !== undefined) board.state = { ...board.state!, holder: between, version: "other" };
     delete link.before;
@@ -208,7 +200,7 @@ Deno.test("a leader that could not renew learns whether another one has led sinc
 });
 
 Deno.test("renewals whose answers are lost keep the lease, and do not keep the leader forever", async () => {
-  const race = new Race();
+  await using race = new Race();
   const link: Link = {};
   race.enter("a", link);
   await race.clock.advance(5_000);
@@ -220,11 +212,10 @@ Deno.test("renewals whose answers are lost keep the lease, and do not keep the l
   delete link.after;
   await race.clock.advance(30_000);
   assert.deepEqual([...race.leading], ["a"]);
-  await race.end();
 });
 
 Deno.test("a lease that is deleted gives nobody a second lead before the first one has ended", async () => {
-  const race = new Race();
+  await using race = new Race();
   const link: Link = {};
   race.enter("a", link);
   await race.clock.advance(5_000);
@@ -232,30 +223,26 @@ Deno.test("a lease that is deleted gives nobody a second lead before the first o
   await race.clock.advance(5_000);
   assert.deepEqual([...race.leading], ["a"]);
   // A person deletes the lease so that the other one takes over at once.
-  link.before = () => {
-    throw new ApiError(0, "the network is gone");
-  };
+  link.before = isGone;
   race.board.state = undefined;
   for (let waitedMs = 0; waitedMs < 30_000; waitedMs += 100) {
     await race.clock.advance(100);
     assert.ok(race.leading.size < 2, `two led after ${waitedMs} ms`);
   }
   assert.deepEqual([...race.leading], ["b"]);
-  await race.end();
 });
 
 Deno.test("a lease that another process has taken ends the lead at once", async () => {
-  const race = new Race();
+  await using race = new Race();
   race.enter("a");
   await race.clock.advance(5_000);
   race.board.state = { ...race.board.state!, holder: "somebody", version: "other" };
   await race.clock.advance(3_000);
   assert.deepEqual([...race.leading], []);
-  await race.end();
 });
 
 Deno.test("the lease of a process that is gone is taken once it was not renewed for its whole duration", async () => {
-  const race = new Race();
+  await using race = new Race();
   race.board.state = { holder: "gone", durationSeconds: 15, transitions: 3, version: "9" };
   race.enter("a");
   await race.clock.advance(14_000);
@@ -263,20 +250,18 @@ Deno.test("the lease of a process that is gone is taken once it was not renewed 
   await race.clock.advance(5_000);
   assert.deepEqual(race.led, ["a"]);
   assert.equal(race.board.state?.transitions, 4);
-  await race.end();
 });
 
 Deno.test("an invalid duration is ignored", async () => {
-  const race = new Race();
+  await using race = new Race();
   race.board.state = { holder: "other", durationSeconds: 0, transitions: 0, version: "9" };
   race.enter("a");
   await race.clock.advance(14_000);
   assert.deepEqual(race.led, []);
-  await race.end();
 });
 
 Deno.test("a process that may not take part warns once, and does not lead", async () => {
-  const race = new Race();
+  await using race = new Race();
   race.enter("a", {
     before: () => {
       throw new ApiError(403, "may not get leases");
@@ -285,7 +270,6 @@ Deno.test("a process that may not take part warns once, and does not lead", asyn
   await race.clock.advance(60_000);
   assert.deepEqual(race.led, []);
   assert.deepEqual(race.reported, ["a: cannot take part in the leader election"]);
-  await race.end();
 });
 
 Deno.test("work that ends by itself gives the lead back, and gets it again", async () => {
@@ -295,10 +279,7 @@ Deno.test("work that ends by itself gives the lead back, and gets it again", asy
   let runs = 0;
   const reported: string[] = [];
   const election = new Election({
-    store: linked(board, clock, {}),
-    identity: "a",
-    clock,
-    random: new SeededRandom(),
+    ...alone(clock, linked(board, clock, {})),
     report: (message) => reported.push(message),
   });
   const over = election.run(() => Promise.reject(new Error(`run ${++runs}`)), stop.signal);
@@ -337,7 +318,7 @@ for (let seed = 1; seed <= 40; seed++) {
     }
     assert.ok(race.led.length > 1, "somebody led");
     for (const link of links) Object.assign(link, { before: undefined, after: undefined, delayMs: () => 0 });
-    await race.end();
+    await race[Symbol.asyncDispose]();
     assert.deepEqual([...race.leading], []);
   });
 }

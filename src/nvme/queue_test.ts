@@ -175,10 +175,7 @@ for (const [name, answer, reason] of refusals) {
   Deno.test(`Queue.open() throws unavailable when the other side ${name}`, async () => {
     const [clock, stream] = [new FakeClock(), new TestStream()];
     stream.feed(answer);
-    await assert.rejects(
-      Queue.open(stream, "port=1", fakeCall(clock)),
-      (error) => VolumeError.is(error, "unavailable") && reason.test(error.message),
-    );
+    await assert.rejects(Queue.open(stream, "port=1", fakeCall(clock)), refusal("unavailable", reason));
     assert.deepEqual([stream.closed, clock.waiting], [true, 0]);
   });
 }

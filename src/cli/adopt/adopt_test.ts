@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import { control } from "../../../tests/support/control_port.ts";
 import { runCommand } from "../../../tests/support/command_run.ts";
 import {
@@ -64,8 +65,7 @@ Deno.test("adopt and release migrate a volume and give it back unchanged, while 
     assert.equal((await publish(stack, "node-1")).publishContext["nqn"], nqn);
     await assert.rejects(
       adopt(stack, "--kind", "ext4"),
-      (error) =>
-        VolumeError.is(error, "precondition") && /already adopted for other nodes/.test(error.message),
+      refusal("precondition", /already adopted for other nodes/),
     );
   });
   const given = await release(stack);
@@ -81,10 +81,7 @@ Deno.test("adopt repeated with another kind, access mode or use says what the vo
   await addEarlier(stack);
   await adopt(stack, "--kind", "ext4", "--node", "node-1");
   const refused = (text: RegExp, ...args: string[]) =>
-    assert.rejects(
-      adopt(stack, ...args, "--node", "node-1"),
-      (error) => VolumeError.is(error, "precondition") && text.test(error.message),
-    );
+    assert.rejects(adopt(stack, ...args, "--node", "node-1"), refusal("precondition", text));
   await changesNothing(stack, async () => {
     await refused(/is="ext4, ReadWriteOnce" claimed="xfs, ReadWriteOnce"/, "--kind", "xfs");
     await refused(/claimed="block, ReadWriteOnce"/, "--kind", "block");
@@ -110,7 +107,7 @@ Deno.test("release exports a volume under the prefix of its own name, whatever -
     await changesNothing(stack, () =>
       assert.rejects(
         release(stack),
-        (error) => VolumeError.is(error, "precondition") && /its prefix is unknown/.test(error.message),
+        refusal("precondition", /its prefix is unknown/),
       ));
   }
   await control(stack.simulator, `PATCH /disks/${id}`, { "nvme-tcp-server-nqn": under });
@@ -125,10 +122,7 @@ Deno.test("release turns the export on again if it is off, and refuses volumes t
   await adopt(stack, "--kind", "ext4");
   assert.match((await publish(stack, "node-1")).publishContext["nqn"]!, /:1-/);
   const refused = (volume: string, text: RegExp) =>
-    assert.rejects(
-      release(stack, volume),
-      (error) => VolumeError.is(error, "precondition") && text.test(error.message),
-    );
+    assert.rejects(release(stack, volume), refusal("precondition", text));
   const own = await create(stack, "pvc-own");
   await changesNothing(stack, async () => {
     await refused(id, /under an NQN that the legacy driver does not know: node=node-1/);
@@ -159,10 +153,7 @@ Deno.test("adopt migrates nothing on a doubt", async () => {
   await using stack = await startStack();
   await addEarlier(stack, { "nvme-tcp-export": false });
   const refused = (args: string[], kind: "precondition" | "not-found", text: RegExp) =>
-    assert.rejects(
-      runCommand(stack, adoptCommand, args),
-      (error) => VolumeError.is(error, kind) && text.test(error.message),
-    );
+    assert.rejects(runCommand(stack, adoptCommand, args), refusal(kind, text));
   const own = await create(stack, "pvc-own");
   await changesNothing(stack, async () => {
     await refused([id, "--kind", "ext4", "--node", "node-1"], "precondition", /not exported/);

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
 import { ReconcileLoop } from "../../controller/reconcile/loop.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids/handles.ts";
-import { parseComment } from "../../volume/model/record.ts";
 import { reconciledOfRouter, sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 
@@ -23,12 +23,7 @@ function routerOf(cluster: FakeClusterView, prefix: string) {
   const rounds = new ReconcileLoop(controller.deps, own, settings);
   return {
     ...controller,
-    disk: () => controller.store.disks.get("pvc-1")!,
-    holders() {
-      const parsed = parseComment(controller.store.disks.get("pvc-1")!.comment);
-      assert.ok(parsed.state === "record");
-      return parsed.comment.record.holders.length;
-    },
+    ...volumeCalls(controller),
     async run() {
       const stop = new AbortController();
       const over = rounds.run(stop.signal);
@@ -54,7 +49,7 @@ for (const [what, handles, exported] of views) {
     for (const handle of handles) cluster.attach(handle, "node-1", { publishContext });
     for (const router of routers) await router.run();
     assert.deepEqual(routers.map(({ disk }) => disk().exported), exported);
-    assert.deepEqual(routers.map(({ holders }) => holders()), exported.map((is) => is ? 1 : 0));
+    assert.deepEqual(routers.map(({ holders }) => holders()), exported.map((is) => is ? "node-1" : ""));
   });
 }
 

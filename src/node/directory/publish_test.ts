@@ -4,9 +4,9 @@ import { refusal, unsettled } from "../../../tests/fakes/refusal.ts";
 import { publishDirectory } from "./publish.ts";
 import { SharedMounts } from "./shared_mounts.ts";
 
-function scene(name = "a"): FakeNfsNode {
+function scene(): FakeNfsNode {
   const node = new FakeNfsNode();
-  node.addDirectory(`/pool/volumes/${name}`);
+  node.addDirectory("/pool/volumes/a");
   return node;
 }
 

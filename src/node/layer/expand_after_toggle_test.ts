@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { call, type FakeNode, nqn, sizeBytes, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { dropped, givenUp, inUse, mapName as name } from "../../../tests/fakes/watched_map.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { VolumeError } from "../../volume/errors.ts";
 
 const range = { requiredBytes: sizeBytes * 2n, limitBytes: 0n };
 const toggles = {
@@ -46,7 +45,7 @@ for (const [how, toggle] of Object.entries(toggles)) {
       node.device.sizeBytes = range.requiredBytes;
       node.showDevices();
       assert.equal(node.mapper.write(name), "waits");
-      await assert.rejects(expand(node), (error) => VolumeError.is(error, "unavailable"));
+      await assert.rejects(expand(node), refusal("unavailable"));
       assert.equal(node.mapper.write(name), "waits");
       await watch.check();
       assert.equal(node.mapper.write(name), "done");

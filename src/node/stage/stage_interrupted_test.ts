@@ -37,12 +37,6 @@ Deno.test("stage() after an interrupted mkfs erases the ends and formats again, 
   assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
 });
 
-Deno.test("stage() after an interrupted mkfs formats an incomplete file system again", async () => {
-  const node = await interrupted({ content: "ext4", complete: false });
-  await node.stage();
-  assert.equal(node.formats.length, 1);
-});
-
 Deno.test("stage() after an interrupted mkfs throws busy while the old one may run, and changes nothing", async () => {
   for (const busy of ["holder", "claim"]) {
     // A complete file system does not count as one while mkfs may still run.
@@ -148,20 +142,6 @@ Deno.test("stage() after an interrupted mkfs keeps what a raw block use has writ
   assert.deepEqual([node.formats.length, node.operations.includes("erase")], [0, false]);
 });
 
-Deno.test("stage() opens the root of a file system whose stage was killed after mkfs, and then unstaged", async () => {
-  const node = new FakeNode();
-  node.before = (operation) => {
-    if (operation.startsWith("setMode")) throw injected;
-  };
-  await assert.rejects(node.stage(), (error) => error === injected);
-  node.before = () => {};
-  await node.unstage();
-  await node.stage();
-  assert.deepEqual([node.formats.length, node.paths.nodes.get(stagingPath)?.mode], [1, 0o777]);
-  await node.unstage();
-  assert.equal(node.stagingState, undefined);
-});
-
 Deno.test("stage() begins anew in another way what is finished and unused, also when its device has gone", async () => {
   const node = new FakeNode();
   node.device.content = "ext4";
@@ -205,19 +185,23 @@ Deno.test("stage() at another path does not take the volume from the one at whic
   assert.deepEqual(node.table.map(({ mountPoint }) => mountPoint), [stagingPath]);
 });
 
-Deno.test("stage() in another way succeeds after a crash at any step, also of the first one's end", async () => {
-  const staged = async () => {
-    const node = new FakeNode();
-    node.device.content = "ext4";
-    await node.stage();
-    return node;
-  };
-  const again = (node: FakeNode) => node.stage({ mountFlags: ["noatime"] });
-  await breakEachStep(staged, again, async (node, step) => {
-    await again(node);
-    assert.deepEqual([node.stagingState?.mountFlags, node.formats], [["noatime"], []], step);
-  }, "crashes");
-});
+for (const after of [undefined, reboot]) {
+  const when = after === undefined ? "" : " after a reboot of the node";
+  Deno.test(`stage() in another way${when} succeeds after a crash at any step, also of the first one's end`, async () => {
+    const staged = async () => {
+      const node = new FakeNode();
+      node.device.content = "ext4";
+      await node.stage();
+      after?.(node);
+      return node;
+    };
+    const again = (node: FakeNode) => node.stage({ mountFlags: ["noatime"] }, { mayFormat: "false" });
+    await breakEachStep(staged, again, async (node, step) => {
+      await again(node);
+      assert.deepEqual([node.stagingState?.mountFlags, node.formats], [["noatime"], []], step);
+    }, "crashes");
+  });
+}
 
 Deno.test("stage() that is refused before its first step is to be repeated while an earlier one has left something", async () => {
   const node = new FakeNode();
@@ -281,20 +265,6 @@ for (const [what, first, second] of edited) {
   });
 }
 
-Deno.test("stage() in another way after a reboot of the node succeeds after a crash at any step", async () => {
-  const rebooted = async () => {
-    const node = new FakeNode();
-    await node.stage();
-    reboot(node);
-    return node;
-  };
-  const again = (node: FakeNode) => node.stage({ mountFlags: ["noatime"] }, { mayFormat: "false" });
-  await breakEachStep(rebooted, again, async (node, step) => {
-    await again(node);
-    assert.deepEqual(node.stagingState?.mountFlags, ["noatime"], step);
-  }, "crashes");
-});
-
 Deno.test("stage() in another way after a reboot of the node takes no device smaller than the volume has become", async () => {
   const node = new FakeNode();
   await node.stage();
@@ -328,17 +298,20 @@ Deno.test("stage() after an interrupted mkfs refuses a device of another identit
   await assert.rejects(node.stage(), refusal("identity-mismatch"));
 });
 
-Deno.test("stage() opens the root of a new file system also after an interruption, and never later", async () => {
-  const node = new FakeNode();
-  node.before = (operation) => {
-    if (operation.startsWith("setMode")) throw injected;
-  };
-  await assert.rejects(node.stage(), (error) => error === injected);
-  node.before = () => {};
-  await node.stage();
-  assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
-  await node.stage();
-  assert.equal(node.operations.filter((operation) => operation.startsWith("setMode")).length, 2);
+Deno.test("stage() opens the root of a new file system also after an interruption or an unstage, and never later", async () => {
+  for (const isUnstaged of [false, true]) {
+    const node = new FakeNode();
+    node.before = (operation) => {
+      if (operation.startsWith("setMode")) throw injected;
+    };
+    await assert.rejects(node.stage(), (error) => error === injected);
+    node.before = () => {};
+    if (isUnstaged) await node.unstage();
+    await node.stage();
+    assert.deepEqual([node.formats.length, node.paths.nodes.get(stagingPath)?.mode], [1, 0o777]);
+    await node.stage();
+    assert.equal(node.operations.filter((operation) => operation.startsWith("setMode")).length, 2);
+  }
 });
 
 Deno.test("stage() makes an unrecorded connection again after a crash at any step, where checksums are requested", async () => {

@@ -211,10 +211,10 @@ Deno.test("a router that cannot be used is reported once a connection, and no ot
 Deno.test("the first answer of a router that has booted since the last one is reported, with any read, and no other", async () => {
   let boots = 0;
   const { store, ssh, call, held, clock } = bench({}, { observer: { booted: () => void boots++ } });
-  const reconnected = async (uptime: string, afterMs = 60_000) => {
+  const reconnected = async (uptime: string) => {
     ssh.drop();
     held.uptime = uptime;
-    await clock.advance(afterMs);
+    await clock.advance(60_000);
   };
   await store.view("s1", filePrefix, call());
   await reconnected("1d00:00:58");

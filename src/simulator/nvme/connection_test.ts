@@ -14,12 +14,9 @@ import {
 
 const fabrics = 0x7f;
 
-async function onAdmin(
-  test: (admin: RawHost, fixture: Fixture) => Promise<void>,
-  options: Parameters<typeof RawHost.join>[1] = {},
-): Promise<void> {
+async function onAdmin(test: (admin: RawHost, fixture: Fixture) => Promise<void>): Promise<void> {
   await withTarget(async (fixture) => {
-    using admin = await RawHost.join(fixture.target.port, options);
+    using admin = await RawHost.join(fixture.target.port);
     await test(admin, fixture);
   });
 }

@@ -23,8 +23,8 @@ function pdu(type: number, header: number, offset: number, length: number, flags
   return bytes;
 }
 
-function dataPdu(offset: number, flags = 4): Uint8Array {
-  const bytes = pdu(6, 24, 24, 28, flags);
+function dataPdu(offset: number): Uint8Array {
+  const bytes = pdu(6, 24, 24, 28, 4);
   const view = viewOf(bytes);
   view.setUint16(8, 7, true);
   view.setUint16(10, 3, true);
