@@ -10,13 +10,14 @@ import { createVolume } from "../volumes/create.ts";
 import { deleteSnapshot } from "./delete.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { createSnapshot } from "./create.ts";
-import type { ControllerSettings } from "../deps.ts";
+import type { ControllerDeps, ControllerSettings } from "../deps.ts";
 
 const context = testContext();
 const id = aSnapshotId("s");
 const pathOf = (end: string, cluster = testCluster, base = testBase, one = id) =>
   `${base}/${one}.pvc-1.1.n.${cluster}${end}`;
 const forms = { "a subvolume": "/disk.img", "a file": ".img", "an unfinished copy": ".img.0123abcd.part" };
+const remove = (deps: ControllerDeps) => deleteSnapshot(deps, id, context);
 
 /** A controller on a router that has the folder of its volumes. */
 function controller(settings: Partial<ControllerSettings> = {}) {
@@ -30,10 +31,10 @@ for (const [form, end] of Object.entries(forms)) {
     const { store, deps } = controller();
     const before = store.snapshot();
     store.putImage(pathOf(end), gibibyte);
-    await deleteSnapshot(deps, id, context);
+    await remove(deps);
     assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["files", "removeImage"]);
     assert.deepEqual(store.snapshot(), before);
-    await deleteSnapshot(deps, id, context);
+    await remove(deps);
     assert.equal(store.takeCount(), 1);
   });
 
@@ -44,8 +45,8 @@ for (const [form, end] of Object.entries(forms)) {
       const before = store.snapshot();
       store.putImage(pathOf(end), gibibyte);
       store.mishap("removeImage", mishap);
-      await endsAs(ending, deleteSnapshot(deps, id, context));
-      await deleteSnapshot(deps, id, context);
+      await endsAs(ending, remove(deps));
+      await remove(deps);
       assert.deepEqual(store.snapshot(), before, name);
     }
   });
@@ -61,12 +62,7 @@ for (const [form, end] of Object.entries(forms)) {
       if (trouble === "unmounted") {
         store.pools = store.pools.filter(({ mountPoint }) => mountPoint === "fast");
       }
-      await refusedUnchanged(
-        store,
-        () => deleteSnapshot(deps, id, context),
-        refusal("unavailable"),
-        trouble,
-      );
+      await refusedUnchanged(store, () => remove(deps), refusal("unavailable"), trouble);
     }
   });
 
@@ -79,7 +75,7 @@ for (const [form, end] of Object.entries(forms)) {
         store.pools = [];
       },
     });
-    await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable", /not mounted/));
+    await assert.rejects(remove(deps), refusal("unavailable", /not mounted/));
   });
 }
 
@@ -95,7 +91,7 @@ Deno.test("deleteSnapshot() removes all that is there of a snapshot, in every al
     readOnly: true,
     parent: undefined,
   });
-  await deleteSnapshot(deps, id, context);
+  await remove(deps);
   assert.deepEqual(store.snapshot(), before);
 });
 
@@ -114,10 +110,10 @@ Deno.test("deleteSnapshot() takes nothing else: another cluster's, another one, 
   ];
   for (const path of others) store.putImage(path, 1n);
   const before = store.snapshot();
-  await deleteSnapshot(deps, id, context);
+  await remove(deps);
   assert.equal(store.takeCount(), 1);
   store.putImage(pathOf("/disk.img"), 1n);
-  await deleteSnapshot(deps, id, context);
+  await remove(deps);
   assert.deepEqual(store.snapshot(), before);
 });
 
@@ -130,7 +126,7 @@ Deno.test("deleteSnapshot() removes no file that it did not ask about", async ()
     const view = await reading(...asked);
     return { ...view, files: [...view.files, ...store.allFiles.values()] };
   };
-  await deleteSnapshot(deps, id, context);
+  await remove(deps);
   assert.deepEqual(store.snapshot(), before);
 });
 
@@ -138,11 +134,7 @@ Deno.test("deleteSnapshot() leaves an image that somebody made a disk of", async
   for (const end of ["/disk.img", ".img"]) {
     const { store, deps } = controller();
     store.put(aDisk(aRecord(), { id: "mine", imagePath: pathOf(end), comment: "" }));
-    await refusedUnchanged(
-      store,
-      () => deleteSnapshot(deps, id, context),
-      refusal("unavailable", /still there/),
-    );
+    await refusedUnchanged(store, () => remove(deps), refusal("unavailable", /still there/));
   }
 });
 
@@ -151,7 +143,7 @@ Deno.test("deleteSnapshot() leaves the volume and what was restored from the sna
   store.put(aDisk(aRecord()));
   await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   await createVolume(deps, aCreate("c", { source: { kind: "snapshot", id } }), context);
-  await deleteSnapshot(deps, id, context);
+  await remove(deps);
   assert.deepEqual([...store.disks.keys()], ["pvc-1", volumeIdFor("c")]);
   for (const disk of store.disks.values()) assert.ok(store.allFiles.has(disk.imagePath));
 });
@@ -164,17 +156,14 @@ Deno.test("a router that keeps a subvolume with snapshots keeps it, whole, until
   await createVolume(deps, aCreate("c", { source: { kind: "snapshot", id } }), context);
   await createVolume(deps, aCreate("d", { source: { kind: "volume", id: "pvc-1" } }), context);
   const files = [...store.allFiles.keys()];
-  await assert.rejects(
-    deleteSnapshot(deps, id, context),
-    refusal("unavailable", /volumes were made from it/),
-  );
+  await assert.rejects(remove(deps), refusal("unavailable", /volumes were made from it/));
   await assert.rejects(
     deleteVolume(deps, "pvc-1", context),
     refusal("unavailable", /has snapshots or clones/),
   );
   assert.deepEqual([...store.allFiles.keys()], files);
   await deleteVolume(deps, volumeIdFor("c"), context);
-  await deleteSnapshot(deps, id, context);
+  await remove(deps);
   await assert.rejects(deleteVolume(deps, "pvc-1", context), refusal("unavailable"));
   await deleteVolume(deps, volumeIdFor("d"), context);
   await deleteVolume(deps, "pvc-1", context);
@@ -187,14 +176,14 @@ Deno.test("createSnapshot() does not answer OK for what an earlier removal may s
   const create = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   const first = await create();
   store.mishap("removeImage", { late: true, unreadable: true });
-  await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
+  await assert.rejects(remove(deps), refusal("unavailable"));
   await assert.rejects(create(), refusal("busy", /a recent deletion of it/));
   await clock.advance(600_000);
   assert.deepEqual(await create(), first);
 
   store.mishap("removeImage", { runs: false });
-  await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
-  await deleteSnapshot(deps, id, context);
+  await assert.rejects(remove(deps), refusal("unavailable"));
+  await remove(deps);
   await clock.advance(1_000);
   const second = await create();
   store.runLate();
@@ -207,8 +196,8 @@ Deno.test("createSnapshot() makes nothing at a path that an earlier removal may 
   const create = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   await create();
   store.mishap("removeImage", { late: true, unreadable: true });
-  await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
-  await deleteSnapshot(deps, id, context);
+  await assert.rejects(remove(deps), refusal("unavailable"));
+  await remove(deps);
   await assert.rejects(create(), refusal("busy", /its removal a moment ago/), "of the same second");
   await clock.advance(1_000);
   const { imagePath } = await create();
@@ -245,7 +234,7 @@ Deno.test("a snapshot is made again once its removal has ended, and not while th
     const make = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
     await make();
     store.mishap("removeImage", mishap);
-    const removed = deleteSnapshot(deps, id, context);
+    const removed = remove(deps);
     if (isMade || mishap.refusal !== undefined) await removed;
     else await assert.rejects(removed, refusal("unavailable"), what);
     store.pools = pools;

@@ -27,10 +27,12 @@ import { publishVolume } from "../attachments/publish.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { PromisedRoom } from "./promised_room.ts";
+import type { ControllerDeps } from "../deps.ts";
 
 const context = testContext();
 const request = aCreate("a");
 const plan = planVolume(request, testCluster, new SeededRandom());
+const create = (deps: ControllerDeps) => createVolume(deps, request, context);
 const imagePath = subvolumeImage(plan.id);
 /** What the call adds. */
 const added: StoredVolume = aDisk(plan.record, {
@@ -45,9 +47,9 @@ const ofSize = (name: string, sizeBytes: bigint) =>
 
 Deno.test("createVolume() takes two commands, one when the volume exists, and answers the same", async () => {
   const { deps, store } = testController();
-  const made = await createVolume(deps, request, context);
+  const made = await create(deps);
   assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["createView", "add"]);
-  assert.deepEqual(await createVolume(deps, request, context), made);
+  assert.deepEqual(await create(deps), made);
   assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
   assert.deepEqual(store.disks.get(plan.id), made.stored);
   assert.equal(made.stored.exported, false);
@@ -56,7 +58,7 @@ Deno.test("createVolume() takes two commands, one when the volume exists, and an
 
 Deno.test("createVolume() makes the folder once, and each volume a subvolume in it", async () => {
   const { deps, store } = testController();
-  await createVolume(deps, request, context);
+  await create(deps);
   assert.equal(store.allFiles.get(testBase)?.directory, true);
   await createVolume(deps, aCreate("b"), context);
   const other = volumeIdFor("b");
@@ -78,10 +80,10 @@ Deno.test("createVolume() makes a plain file where no subvolume can be", async (
   withoutSubvolumes(plain.store);
   const flat = testController({ subvolumeNames: "flat" });
   for (const { deps, store } of [plain, flat]) {
-    const made = await createVolume(deps, request, context);
+    const made = await create(deps);
     assert.equal(made.stored.imagePath, plainImage(plan.id));
     assert.equal(store.allFiles.get(testBase)?.directory, true);
-    await createVolume(deps, request, context);
+    await create(deps);
     await deleteVolume(deps, plan.id, context);
     assert.deepEqual([...store.allFiles.keys()], [testBase]);
   }
@@ -96,7 +98,7 @@ Deno.test("createVolume() uses the empty subvolume that an earlier try has left"
     readOnly: false,
     parent: undefined,
   });
-  assert.equal((await createVolume(deps, request, context)).stored.imagePath, imagePath);
+  assert.equal((await create(deps)).stored.imagePath, imagePath);
   assert.deepEqual(store.violations, []);
 });
 
@@ -110,8 +112,8 @@ Deno.test("createVolume() reports a command that did not run, and the next try s
   for (const [mishap, text] of cases) {
     const { deps, store } = testController();
     store.mishap("add", mishap);
-    await assert.rejects(createVolume(deps, request, context), refusal("unavailable", text));
-    await createVolume(deps, request, context);
+    await assert.rejects(create(deps), refusal("unavailable", text));
+    await create(deps);
     assert.equal(store.disks.size, 1);
   }
 });
@@ -119,7 +121,7 @@ Deno.test("createVolume() reports a command that did not run, and the next try s
 Deno.test("createVolume() accepts the same volume made by another call in between", async () => {
   const { deps, store } = testController();
   store.mishap("add", { before: () => store.put(added) });
-  assert.equal((await createVolume(deps, request, context)).stored.comment, added.comment);
+  assert.equal((await create(deps)).stored.comment, added.comment);
 });
 
 Deno.test("createVolume() does not take another one's disk, made in between, for its own", async () => {
@@ -133,7 +135,7 @@ Deno.test("createVolume() does not take another one's disk, made in between, for
   for (const [difference, kind] of cases) {
     const { deps, store } = testController();
     store.mishap("add", { before: () => store.put({ ...added, ...difference }) });
-    await assert.rejects(createVolume(deps, request, context), refusal(kind));
+    await assert.rejects(create(deps), refusal(kind));
   }
 });
 
@@ -150,10 +152,7 @@ Deno.test("createVolume() refuses while disks may be missing", async () => {
 
   const { deps, store } = testController();
   store.pools = store.pools.map((pool) => ({ ...pool, mountPoint: "other" }));
-  await assert.rejects(
-    createVolume(deps, request, context),
-    refusal("unavailable", /pool=pool mounted=other/),
-  );
+  await assert.rejects(create(deps), refusal("unavailable", /pool=pool mounted=other/));
   assert.equal(store.disks.size, 0);
 });
 
@@ -161,11 +160,7 @@ Deno.test("createVolume() refuses an image that is there without its disk and le
   for (const path of [imagePath, plainImage(plan.id)]) {
     const { deps, store } = testController();
     store.putImage(path, 7n);
-    await refusedUnchanged(
-      store,
-      () => createVolume(deps, request, context),
-      refusal("precondition", /exists without a disk/),
-    );
+    await refusedUnchanged(store, () => create(deps), refusal("precondition", /exists without a disk/));
   }
 });
 
@@ -195,7 +190,7 @@ Deno.test("createVolume() takes its volume back when others took the room", asyn
   const { deps, store } = testController();
   const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
   store.mishap("add", { before: () => store.put(other) });
-  await assert.rejects(createVolume(deps, request, context), refusal("exhausted", /1 GiB too much/));
+  await assert.rejects(create(deps), refusal("exhausted", /1 GiB too much/));
   assert.deepEqual([...store.disks.keys()], ["other"]);
   assert.equal(store.allFiles.has(imagePath), false);
   assert.deepEqual([...store.tree.subvolumes.values()].map((subvolume) => subvolume.path), ["csi"]);
@@ -207,7 +202,7 @@ Deno.test("createVolume() does not say that it left nothing behind when it did",
     const { deps, store } = testController();
     store.mishap("add", { before: () => store.put(other) });
     store.mishap("remove", mishap);
-    await assert.rejects(createVolume(deps, request, context), refusal("unavailable"));
+    await assert.rejects(create(deps), refusal("unavailable"));
   }
 });
 
@@ -216,10 +211,7 @@ Deno.test("createVolume() takes nothing back that somebody uses already", async 
   const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
   store.mishap("add", { before: () => store.put(other) });
   store.mishap("remove", { before: () => store.edit(plan.id, { comment: `${added.comment} in use` }) });
-  await assert.rejects(
-    createVolume(deps, request, context),
-    refusal("unavailable", /Cannot remove the volume again/),
-  );
+  await assert.rejects(create(deps), refusal("unavailable", /Cannot remove the volume again/));
   assert.ok(store.disks.has(plan.id));
 });
 
@@ -248,16 +240,16 @@ Deno.test("createVolume() counts what the router may still add of a command with
 
 Deno.test("a disk that came back without its image is neither created nor published, and its volume can be made again", async () => {
   const { deps, store } = testController();
-  await createVolume(deps, request, context);
+  await create(deps);
   const forgotten = store.disks.get(plan.id)!;
   await deleteVolume(deps, plan.id, context);
   // A router that has lost its latest configuration shows the disk again; the files are as they were.
   store.disks.set(plan.id, forgotten);
   const publish = () => publishVolume(deps, plan.id, aPublish("a"), testParameters, context);
-  for (const call of [() => createVolume(deps, request, context), publish]) {
+  for (const call of [() => create(deps), publish]) {
     await refusedUnchanged(store, call, refusal("unavailable", /does not show its image/));
   }
   await deleteVolume(deps, plan.id, context);
-  await createVolume(deps, request, context);
+  await create(deps);
   await publish();
 });

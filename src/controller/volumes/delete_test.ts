@@ -17,7 +17,7 @@ import { createVolume } from "./create.ts";
 import { deleteSnapshot } from "../snapshots/delete.ts";
 import { deleteVolume } from "./delete.ts";
 import { createSnapshot } from "../snapshots/create.ts";
-import type { ControllerSettings } from "../deps.ts";
+import type { ControllerDeps, ControllerSettings } from "../deps.ts";
 
 const context = testContext();
 const epoch = { counter: 1, nonce: "0123abcd" };
@@ -25,6 +25,7 @@ const disk = aDisk(aRecord());
 const { id, imagePath } = disk;
 /** The volume as a plain file, and in a subvolume of its own. */
 const layouts = { "a file": plainImage(id), "a subvolume": subvolumeImage(id) };
+const remove = (deps: ControllerDeps) => deleteVolume(deps, id, context);
 
 function controller(settings: Partial<ControllerSettings> = {}, imagePath = disk.imagePath) {
   const controller = testController(settings);
@@ -42,19 +43,19 @@ for (const [layout, path] of Object.entries(layouts)) {
     const { store, deps } = controller({}, path);
     const pools = store.pools;
     store.pools = [];
-    await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /not mounted/));
+    await assert.rejects(remove(deps), refusal("unavailable", /not mounted/));
     assert.ok(store.disks.has(id));
     store.pools = pools;
-    await deleteVolume(deps, id, context);
+    await remove(deps);
     assert.equal(store.disks.has(id), false);
   });
 
   Deno.test(`deleteVolume() removes disk and image in two commands, and finds in two that they are gone: ${layout}`, async () => {
     const { deps, store } = controller({}, path);
-    await deleteVolume(deps, id, context);
+    await remove(deps);
     assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["view", "remove"]);
     assert.deepEqual(counts(store), [0, 0, 0]);
-    await deleteVolume(deps, id, context);
+    await remove(deps);
     assert.equal(store.takeCount(), 2);
   });
 
@@ -62,19 +63,16 @@ for (const [layout, path] of Object.entries(layouts)) {
     const { deps, store } = controller({}, path);
     store.mishap("remove", { runs: "half" });
     store.mishap("removeImage", { runs: false });
-    await assert.rejects(
-      deleteVolume(deps, id, context),
-      refusal("unavailable", /the image is still there/),
-    );
+    await assert.rejects(remove(deps), refusal("unavailable", /the image is still there/));
     assert.deepEqual([store.disks.size, store.allFiles.has(path)], [0, true]);
-    await deleteVolume(deps, id, context);
+    await remove(deps);
     assert.deepEqual(counts(store), [0, 0, 0]);
   });
 
   Deno.test(`deleteVolume() removes the image that its own removal of the disk has left: ${layout}`, async () => {
     const { deps, store } = controller({}, path);
     store.mishap("remove", { runs: "half" });
-    await deleteVolume(deps, id, context);
+    await remove(deps);
     assert.deepEqual(counts(store), [0, 0, 0]);
     assert.deepEqual(store.calls.map((call) => call.method), ["view", "remove", "removeImage"]);
   });
@@ -84,11 +82,7 @@ for (const [layout, path] of Object.entries(layouts)) {
       const { deps, store } = controller({}, path);
       store.put({ ...disk, imagePath: path, id: "other" });
       if (!present) store.disks.delete(id);
-      await refusedUnchanged(
-        store,
-        () => deleteVolume(deps, id, context),
-        refusal("precondition", /disk=other/),
-      );
+      await refusedUnchanged(store, () => remove(deps), refusal("precondition", /disk=other/));
     }
   });
 
@@ -97,24 +91,16 @@ for (const [layout, path] of Object.entries(layouts)) {
     store.put({ ...disk, imagePath: path, id: "other", comment: "" });
     store.hidden.add("other");
     store.reboot();
-    await refusedUnchanged(
-      store,
-      () => deleteVolume(deps, id, context),
-      refusal("unavailable", /booted only/),
-    );
+    await refusedUnchanged(store, () => remove(deps), refusal("unavailable", /booted only/));
     store.hidden.clear();
     await clock.advance(120_000);
-    await refusedUnchanged(
-      store,
-      () => deleteVolume(deps, id, context),
-      refusal("precondition", /disk=other/),
-    );
+    await refusedUnchanged(store, () => remove(deps), refusal("precondition", /disk=other/));
   });
 
   Deno.test(`deleteVolume() leaves an image that another disk began to use in between: ${layout}`, async () => {
     const { deps, store } = controller({}, path);
     store.mishap("remove", { before: () => store.put({ ...disk, imagePath: path, id: "other" }) });
-    await assert.rejects(deleteVolume(deps, id, context), refusal("precondition", /disk=other/));
+    await assert.rejects(remove(deps), refusal("precondition", /disk=other/));
     assert.ok(store.allFiles.has(path));
   });
 
@@ -123,8 +109,8 @@ for (const [layout, path] of Object.entries(layouts)) {
       const [name, mishap] = ending;
       const { deps, store } = controller({}, path);
       store.mishap("remove", mishap);
-      await endsAs(ending, deleteVolume(deps, id, context));
-      await deleteVolume(deps, id, context);
+      await endsAs(ending, remove(deps));
+      await remove(deps);
       assert.deepEqual(counts(store), [0, 0, 0], name);
     }
   });
@@ -153,7 +139,7 @@ Deno.test("deleteVolume() looks for what is left in every allowed folder and tak
   for (const path of others) store.putImage(path, 1n);
   const before = store.snapshot();
   for (const path of own) store.putImage(path, 1n);
-  await deleteVolume(deps, id, context);
+  await remove(deps);
   assert.deepEqual(store.snapshot(), before);
 });
 
@@ -165,21 +151,18 @@ Deno.test("deleteVolume() goes by the folder that the PersistentVolume names, to
   store.putImage(left, 1n);
   await refusedUnchanged(
     store,
-    () => deleteVolume(deps, id, context),
+    () => remove(deps),
     refusal("unavailable", /not mounted on the router: pool=old/),
   );
   store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "old" }];
-  await deleteVolume(deps, id, context);
+  await remove(deps);
   assert.equal(store.allFiles.has(left), false);
 });
 
 Deno.test("deleteVolume() says that something is left when a folder of its name is no subvolume", async () => {
   const { deps, store } = testController();
   store.putFile(`/pool/csi/${id}.${testCluster}`, 0n, true);
-  await assert.rejects(
-    deleteVolume(deps, id, context),
-    refusal("unavailable", /the image is still there/),
-  );
+  await assert.rejects(remove(deps), refusal("unavailable", /the image is still there/));
 });
 
 Deno.test("deleteVolume() removes no file that it did not ask about", async () => {
@@ -190,18 +173,14 @@ Deno.test("deleteVolume() removes no file that it did not ask about", async () =
     const view = await reading(...asked);
     return { ...view, files: [...view.files, ...store.allFiles.values()] };
   };
-  await deleteVolume(deps, id, context);
+  await remove(deps);
   assert.ok(store.allFiles.has("/pool/csi/precious.img"));
 });
 
 Deno.test("deleteVolume() refuses a published volume and names the holder", async () => {
   const { deps, store } = testController();
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a"), aHolder("b")] })));
-  await refusedUnchanged(
-    store,
-    () => deleteVolume(deps, id, context),
-    refusal("precondition", /published.*node=a, b/),
-  );
+  await refusedUnchanged(store, () => remove(deps), refusal("precondition", /published.*node=a, b/));
 });
 
 Deno.test("deleteVolume() refuses a disk of its own whose image has another name", async () => {
@@ -217,11 +196,7 @@ Deno.test("deleteVolume() refuses a disk of its own whose image has another name
   ) {
     const { deps, store } = testController();
     store.put({ ...disk, imagePath: path });
-    await refusedUnchanged(
-      store,
-      () => deleteVolume(deps, id, context),
-      refusal("precondition", /a file of another name/),
-    );
+    await refusedUnchanged(store, () => remove(deps), refusal("precondition", /a file of another name/));
   }
 });
 
@@ -229,7 +204,7 @@ Deno.test("deleteVolume() does not remove a volume that was published in between
   const { deps, store } = controller();
   const published = aDisk(aRecord({ epoch, holders: [aHolder("a")] }));
   store.mishap("remove", { before: () => store.put(published) });
-  await assert.rejects(deleteVolume(deps, id, context), refusal("busy", /changed at the same time/));
+  await assert.rejects(remove(deps), refusal("busy", /changed at the same time/));
   assert.deepEqual(store.disks.get(id), published);
   assert.ok(store.allFiles.has(imagePath));
 });
@@ -241,7 +216,7 @@ Deno.test("deleteVolume() does not call a volume gone while that proves nothing"
     store.hidden.add(id);
     if (trouble === "young") store.reboot();
     else store.pools = [];
-    await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable"), trouble);
+    await assert.rejects(remove(deps), refusal("unavailable"), trouble);
     assert.deepEqual(store.snapshot(), before);
   }
 });
@@ -254,7 +229,7 @@ Deno.test("deleteVolume() does not call an image gone whose pool went away with 
       store.pools = [];
     },
   });
-  await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /not mounted/));
+  await assert.rejects(remove(deps), refusal("unavailable", /not mounted/));
 });
 
 Deno.test("deleteVolume() leaves the snapshots and clones of the volume, and asks nothing about them where they are free", async () => {
@@ -265,7 +240,7 @@ Deno.test("deleteVolume() leaves the snapshots and clones of the volume, and ask
   await createVolume(deps, aCreate("c", { source: { kind: "volume", id } }), context);
   const before = [...store.allFiles.keys()].filter((path) => !path.startsWith(`/pool/csi/${id}.`));
   store.takeCount();
-  await deleteVolume(deps, id, context);
+  await remove(deps);
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "remove"]);
   assert.deepEqual([...store.allFiles.keys()], before);
 });
@@ -273,9 +248,9 @@ Deno.test("deleteVolume() leaves the snapshots and clones of the volume, and ask
 Deno.test("deleteVolume() does not call a volume gone whose router has booted since its disk was removed", async () => {
   const { deps, store, clock } = controller();
   store.mishap("remove", { after: () => store.reboot() });
-  await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /booted only/));
+  await assert.rejects(remove(deps), refusal("unavailable", /booted only/));
   await clock.advance(120_000);
-  await deleteVolume(deps, id, context);
+  await remove(deps);
   assert.deepEqual(counts(store), [0, 0, 0]);
 });
 
@@ -286,10 +261,10 @@ Deno.test("deleteVolume() says so when the router keeps a subvolume of which nob
   await createSnapshot(deps, { name: "s", source: id }, context);
   store.tree.holdsParents = true;
   const kept = refusal("unavailable", /the image is still there: .*answered "failure: it has snapshots"/);
-  await assert.rejects(deleteVolume(deps, id, context), kept);
-  await assert.rejects(deleteVolume(deps, id, context), kept);
+  await assert.rejects(remove(deps), kept);
+  await assert.rejects(remove(deps), kept);
   await deleteSnapshot(deps, aSnapshotId("s"), context);
-  await deleteVolume(deps, id, context);
+  await remove(deps);
   assert.deepEqual(counts(store), [0, 1, 1]);
 });
 
@@ -297,7 +272,7 @@ Deno.test("deleteVolume() withdraws an export that nobody holds and waits out th
   const { deps, store, clock } = testController();
   store.lingerMs = 10_000;
   store.put(aDisk(aRecord({ epoch }), { exported: true }));
-  await inTime(clock, deleteVolume(deps, id, context));
+  await inTime(clock, remove(deps));
   assert.deepEqual([counts(store), store.violations], [[0, 0, 0], []]);
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "view", "remove"]);
 });
@@ -306,7 +281,7 @@ Deno.test("deleteVolume() withdraws once more what a person exports while it wai
   const { deps, store, clock } = testController();
   store.lingerMs = 10_000;
   store.put(aDisk(aRecord({ epoch }), { exported: true }));
-  const deleted = deleteVolume(deps, id, context);
+  const deleted = remove(deps);
   await clock.advance(2_000);
   store.edit(id, { exported: true });
   await inTime(clock, deleted);
@@ -330,12 +305,9 @@ Deno.test("deleteVolume() touches nothing while several PersistentVolumes name t
     aClusterVolume(id, { name: "pv-a" }),
     aClusterVolume("c"),
   ];
-  await assert.rejects(
-    deleteVolume(deps, id, context),
-    refusal("precondition", /persistentvolumes=pv-a, pv-b; .*Retain/),
-  );
+  await assert.rejects(remove(deps), refusal("precondition", /persistentvolumes=pv-a, pv-b; .*Retain/));
   assert.equal(store.takeCount(), 0);
   view.used = view.used.slice(1);
-  await deleteVolume(deps, id, context);
+  await remove(deps);
   assert.equal(store.disks.has(id), false);
 });

@@ -181,14 +181,6 @@ Deno.test("a volume staged without a map stays usable on a node whose setting ha
   await rejectsWith(node.stage(layered), "precondition", /no dm-multipath/);
 });
 
-Deno.test("a volume that was staged with a map keeps it when its StorageClass says none", async () => {
-  const node = await stagedNode();
-  await node.stage({ volumeContext: { deviceLayer: "none" } });
-  assert.equal(node.table[0]!.deviceNumber, "253:0");
-  await node.unstage();
-  nothingLeft(node);
-});
-
 Deno.test("after a reboot of the node the map is made again", async () => {
   const node = await stagedNode();
   node.table = [];
