@@ -168,7 +168,7 @@ export class Workload {
     about: string,
     limitSeconds = timeoutSeconds,
   ): Promise<T> {
-    const state = () => this.#eventsAbout(about);
+    const state = () => this.eventsAbout(about);
     return until(what, ask, { limitSeconds, everyMs: 300, signal: this.#signal, state });
   }
 
@@ -180,7 +180,8 @@ export class Workload {
     return [...reported.slice(-10), ...await this.#cluster.fallen()].join("\n");
   }
 
-  async #eventsAbout(name: string): Promise<string> {
+  /** The last events about an object, for people. */
+  async eventsAbout(name: string): Promise<string> {
     const events = await this.#cluster.api.list<Event>(paths.events);
     const reported = events.filter(({ involvedObject }) => involvedObject.name === name)
       .map(({ reason, message }) => `\n  ${reason}: ${message}`);

@@ -223,16 +223,34 @@ export class MachineLife {
     return said;
   }
 
-  /** As a person does it whose pods have lost their volumes: docs/guides/disaster.md. */
+  /**
+   * As a person does it whose pods have lost their volumes: docs/guides/disaster.md. The next pod waits already, as that of a
+   * Deployment does: the kubelet unstages nothing in between.
+   */
   async loseIdentities(): Promise<string> {
     const before = await this.#writer.progress();
     await this.#reboot("new");
     await this.#writer.failed();
+    const [ext4, xfs, raw] = kinds.map((kind) => this.#set.claim(kind)) as [string, string, string];
+    await this.#work.create(paths.pods, podOf("next", idle, { filesystems: [ext4, xfs], devices: [raw] }));
+    await until("a pod beside the dead one to be refused", async () => {
+      return (await this.#work.eventsAbout("next")).includes("delete the pods of this node that have it");
+    }, {
+      limitSeconds: startSeconds,
+      signal: this.#bench.signal,
+      state: () => this.#work.eventsAbout("next"),
+    });
     const started = performance.now();
-    await this.#set.restart();
+    await this.#cluster.api.patch(`${paths.statefulSets}/${this.#set.name}`, { spec: { replicas: 0 } });
+    await this.#work.running("next", startSeconds);
     const seconds = secondsSince(started);
-    const after = await this.#hasAll(before);
-    return `its writes failed; the next pod runs after ${seconds} s; ${progressText(after)}`;
+    const found = await this.#sumsIn("next", [`/${ext4}/data`, `/${xfs}/data`, `/dev/${raw}`]);
+    assert.deepEqual(found, this.#sums);
+    await this.#work.remove(paths.pods, "next");
+    await this.#set.scale(1);
+    return `its writes failed; the next pod runs after ${seconds} s; ${
+      progressText(await this.#hasAll(before))
+    }`;
   }
 
   async rebootNode(): Promise<string> {

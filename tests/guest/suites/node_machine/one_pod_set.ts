@@ -47,18 +47,6 @@ export class OnePodSet {
     await this.attached(0);
   }
 
-  /** Deletes the pod, and waits until its successor runs. */
-  async restart(): Promise<void> {
-    const path = `${paths.pods}/${this.pod}`;
-    const { metadata } = await this.#cluster.api.get<Pod>(path);
-    await this.#cluster.api.remove(path);
-    await until(`another pod ${this.pod}`, async () => {
-      const found = await this.#cluster.api.find<Pod>(path);
-      return found !== undefined && found.metadata.uid !== metadata.uid;
-    }, { limitSeconds: startSeconds, signal: this.#signal, state: () => this.#work.trouble() });
-    await this.runs();
-  }
-
   /** Waits until only so many volumes are attached: the kubelet has unstaged all others. */
   async attached(count: number): Promise<void> {
     await attached(this.#work, count, this.#signal);
