@@ -135,6 +135,25 @@ for (const [what, capability, break_, text] of dead) {
   });
 }
 
+for (const capability of [ext4, block]) {
+  Deno.test(`publish() stages a ${capability.access} volume anew on no device that the node has taken when it appeared`, async () => {
+    const node = new FakeNode();
+    node.device.uniqueId = "aa00";
+    await node.stage({ capability });
+    replaceDevice(node);
+    node.layers = ["/dev/dm-3 (vg-data, LVM)"];
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(
+        node.publish({ capability }),
+        refusal("unavailable", /this node itself uses .*vg-data/),
+      );
+    }
+    node.layers = [];
+    await node.publish({ capability });
+    assert.deepEqual([at(node, targetPath).length, node.stagingState?.staged], [1, true]);
+  });
+}
+
 Deno.test("publish() of an encrypted volume whose device is another one needs its own secret to stage it anew", async () => {
   const node = new FakeNode();
   node.device.uniqueId = "aa00";

@@ -45,11 +45,15 @@ export async function raise(
     ? { device: below, stagingState: begun }
     : await unlock({ ...staging, passphrases, below, sameDevice: isSame(below) }, begun);
   const { device, release } = await holdProven(deps, used, undo, context);
-  if (!begun.here.staged) await refuseWhileTaken(staging, device);
-  await refuseWhileBound(staging, unlocked, device);
+  // What was staged was so on the device of then. The node may have taken this one since it appeared.
+  const isAnother = device.deviceNumber !== begun.here.device?.deviceNumber ||
+    (renewed && begun.intent.map !== "multipath");
+  const current = isAnother ? withHere(unlocked, { staged: false }) : unlocked;
+  if (!current.here.staged) await refuseWhileTaken(staging, device);
+  await refuseWhileBound(staging, current, device);
   return {
     raised: { device, sameDevice: isSame(device), renewed },
-    stagingState: locate(unlocked, device, below),
+    stagingState: locate(current, device, below),
     release,
     lacksPath,
   };
