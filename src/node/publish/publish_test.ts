@@ -152,6 +152,26 @@ for (const capability of [ext4, block]) {
     await node.publish({ capability });
     assert.deepEqual([at(node, targetPath).length, node.stagingState?.staged], [1, true]);
   });
+
+  for (const how of ["fails", "crashes"] as const) {
+    Deno.test(`publish() of a ${capability.access} volume that ${how} at any step of staging it anew is repeated`, async () => {
+      const died = async () => {
+        const node = new FakeNode();
+        node.device.uniqueId = "aa00";
+        await node.stage({ capability });
+        replaceDevice(node);
+        return node;
+      };
+      const publish = (node: FakeNode) => node.publish({ capability });
+      await breakEachStep(died, publish, async (node) => {
+        await publish(node);
+        assert.deepEqual([at(node, targetPath).length, node.stagingState?.device?.uniqueId], [1, "bb11"]);
+        await node.unpublish();
+        await node.unstage();
+        assert.deepEqual([node.table, node.stagingState], [[], undefined]);
+      }, how);
+    });
+  }
 }
 
 Deno.test("publish() of an encrypted volume whose device is another one needs its own secret to stage it anew", async () => {
@@ -265,6 +285,53 @@ Deno.test("publish() of a block volume keeps the device read-only as long as all
     node.publish({ capability: block, readOnly: true }),
     refusal("precondition", /read-only for all/),
   );
+});
+
+for (
+  const [what, break_, staged] of [
+    ["whose device is gone", replaceDevice, 0],
+    ["that lives", () => {}, 1],
+    ["over which something else is mounted", (node) => {
+      replaceDevice(node);
+      node.addMount("8:1", stagingPath);
+    }, 2],
+    ["of whose number another volume is mounted by now", (node) => {
+      replaceDevice(node);
+      node.addMount("7:3", "/kubelet/staging/pvc-2");
+    }, 1],
+  ] satisfies [string, (node: FakeNode) => void, number][]
+) {
+  Deno.test(`unpublish() from the last pod leaves ${staged} mounts of a staged file system ${what}`, async () => {
+    const node = new FakeNode();
+    node.device.uniqueId = "aa00";
+    await node.stage();
+    await node.publish();
+    await node.publish({ targetPath: secondTarget });
+    const before = at(node, stagingPath).length;
+    break_(node);
+    await node.unpublish();
+    assert.ok(at(node, stagingPath).length >= before, "another pod has it");
+    await node.unpublish(secondTarget);
+    assert.equal(at(node, stagingPath).length, staged);
+  });
+}
+
+Deno.test("unpublish() is done although a dead file system cannot be looked at or unmounted where it is staged", async () => {
+  const busy = new VolumeError("in-use", "Cannot do it: busy");
+  for (const part of ["find", "unmount"] as const) {
+    const node = await published();
+    node.device.connected = false;
+    const { connector, mounts } = node.deps;
+    const { unmount } = mounts;
+    if (part === "find") connector.find = () => Promise.reject(busy);
+    else {
+      mounts.unmount = (target, context) =>
+        target === stagingPath ? Promise.reject(busy) : unmount(target, context);
+    }
+    await node.unpublish();
+    assert.deepEqual([at(node, targetPath), at(node, stagingPath).length], [[], 1]);
+    assert.equal(node.reported.at(-1), "cannot unmount a file system whose device is gone");
+  }
 });
 
 Deno.test("unpublish() removes only its target from the record", async () => {
