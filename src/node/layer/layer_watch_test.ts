@@ -9,14 +9,7 @@ import {
   targetPath,
   volumeId,
 } from "../../../tests/fakes/node_deps.ts";
-import {
-  dropped,
-  givenUp,
-  inUse,
-  layered,
-  mapName as name,
-  watching,
-} from "../../../tests/fakes/watched_map.ts";
+import { dropped, givenUp, inUse, mapName as name, watching } from "../../../tests/fakes/watched_map.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { LayerWatch } from "./layer_watch.ts";
 
@@ -189,27 +182,6 @@ Deno.test("what waits for longer than ctrlLossTmo fails, and is not tried again"
   await node.unpublish();
   await node.unstage();
   assert.equal(node.mapper.maps.size, 0);
-});
-
-Deno.test("a volume that was given up and is staged again right after is brought back like any other", async () => {
-  const { node, watch } = await inUse();
-  givenUp(node);
-  node.offered = () => [];
-  await watch.check();
-  await node.clock.advance(601_000);
-  await watch.check();
-  assert.equal(node.mapper.write(name), "fails");
-  await node.unpublish();
-  await node.unstage();
-  node.offered = () => [nqn];
-  await node.stage(layered);
-  await node.publish();
-  await watch.check();
-  dropped(node);
-  assert.equal(node.mapper.write(name), "waits");
-  await node.clock.advance(3_000);
-  await watch.check();
-  assert.equal(node.mapper.write(name), "done");
 });
 
 Deno.test("an idle volume writes nothing after a reconnect before its device was proven", async () => {

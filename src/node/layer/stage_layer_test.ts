@@ -451,15 +451,18 @@ Deno.test("volumeHealth() reports a missing device of a volume whose map waits, 
   assert.match(problems[0]!.message, new RegExp(`not proven to be the volume.*writes wait.*nqn=${nqn}`));
 });
 
-Deno.test("stage() lets an unfinished map queue again that was given up, and leaves a mounted one as it is", async () => {
-  for (const isMounted of [false, true]) {
+Deno.test("stage() lets an unfinished map queue again that was given up, but not under a pod", async () => {
+  for (const mountedAt of [undefined, stagingPath, targetPath]) {
     const node = await stagedNode();
     const { table } = node.mapper.maps.get(name)!;
     Object.assign(table!, { queues: false, failed: true });
-    await node.deps.stagingStore.write(aStagingState({ ...node.stagingState!, staged: false }));
-    if (!isMounted) node.table = [];
+    const published = [{ targetPath, readOnly: false }];
+    await node.deps.stagingStore.write(aStagingState({ ...node.stagingState!, staged: false, published }));
+    node.table = [];
+    if (mountedAt !== undefined) node.addMount("253:0", mountedAt);
     await node.stage(layered).catch(() => {});
-    assert.equal(node.mapper.maps.get(name)!.table!.queues, !isMounted);
-    assert.equal(node.mapper.maps.get(name)!.table!.failed, isMounted);
+    const { queues, failed } = node.mapper.maps.get(name)!.table!;
+    const isPods = mountedAt === targetPath;
+    assert.deepEqual([queues, failed], [!isPods, isPods], mountedAt);
   }
 });

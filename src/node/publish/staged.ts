@@ -7,6 +7,7 @@ import { readChain } from "../chain/chain.ts";
 import { proveStaged } from "../connections/device.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { Fencing } from "../fencing/fencing.ts";
+import { isGivenUp } from "../layer/queueing.ts";
 import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { stageVolume } from "../stage/stage.ts";
 import type { StageRequest } from "../stage/wish.ts";
@@ -99,19 +100,24 @@ async function proveUnchanged(
   stagingState: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const { map, used: found } = await readChain(deps, stagingState.intent.nqn, context);
-  if (found === undefined && map?.kind === "multipath") {
+  const { nqn } = stagingState.intent;
+  const { map, used: found } = await readChain(deps, nqn, context);
+  const isLayered = map?.kind === "multipath";
+  // A device that is back does not change that, and neither a raw device nor an idle file system shows it.
+  const isOver = isLayered && await isGivenUp(deps, nqn, context);
+  if (found === undefined && isLayered && !isOver) {
     throw new VolumeError(
       "unavailable",
       `Cannot publish the volume because its device is away, and writes wait for it: ` +
         `volume=${stagingState.volumeId}; it will be retried when the router is back`,
     );
   }
-  if (found === undefined || found.deviceNumber !== stagingState.here.device?.deviceNumber) {
+  if (found === undefined || isOver || found.deviceNumber !== stagingState.here.device?.deviceNumber) {
+    const what = isOver ? "given up" : found === undefined ? "gone" : "another one";
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume because its device is ${found === undefined ? "gone" : "another one"} ` +
-        `since it was staged: volume=${stagingState.volumeId}${howToMend}`,
+      `Cannot publish the volume because its device is ${what} since it was staged: ` +
+        `volume=${stagingState.volumeId}${howToMend}`,
     );
   }
   return await proveStaged(deps, found, stagingState, context);

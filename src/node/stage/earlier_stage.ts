@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { type Intent, type StagingState, withHere } from "../../volume/model/staging/state.ts";
 import { stagingDifference } from "../../volume/model/staging/intent.ts";
-import { placesOf } from "../../volume/model/staging/here.ts";
+import { placesOf, targetsOf } from "../../volume/model/staging/here.ts";
 import { beginAnew } from "../../volume/model/staging/content.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { findMap } from "../chain/chain.ts";
@@ -9,6 +9,7 @@ import { connectedNqns, type Teardown } from "../connections/observe.ts";
 import { tearDown } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { Fencing } from "../fencing/fencing.ts";
+import { isGivenUp } from "../layer/queueing.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { chooseLayer, type StageWish } from "./wish.ts";
 
@@ -44,7 +45,8 @@ export async function dropOlder(
   // After a reboot of the node only the record is left, and what it says of a finished stage is over.
   const isHere = connected.includes(wanted.nqn) || await findMap(deps, volumeId) !== undefined ||
     await isAnyMounted(deps, placesOf(stagingState));
-  const difference = stagingDifference(stagingState.intent, wanted);
+  const difference = stagingDifference(stagingState.intent, wanted) ??
+    await lossOfUnused(deps, stagingState, context);
   if (difference === undefined) {
     const { addresses, port, map, connection } = wanted;
     const mayFormat = stagingState.intent.mayFormat || wanted.mayFormat;
@@ -57,6 +59,19 @@ export async function dropOlder(
   }
   if (isHere) await takeDownUnused(deps, fencing, stagingState, wanted, difference, context);
   return await stagingStore.write(beginAnew(stagingState, await chooseLayer(deps, wish, context)));
+}
+
+/**
+ * What makes a volume that no pod has useless as it is staged, for people; undefined where nothing does. Its map fails I/O for
+ * good once the wait for its device was given up, also when that is back.
+ */
+async function lossOfUnused(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  context: CallContext,
+): Promise<string | undefined> {
+  if (!await isGivenUp(deps, stagingState.intent.nqn, context)) return undefined;
+  return await isAnyMounted(deps, targetsOf(stagingState)) ? undefined : "its writes were given up";
 }
 
 /**
