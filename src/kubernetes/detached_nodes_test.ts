@@ -16,14 +16,9 @@ const volumeId = "second/pvc-1";
 const name = "worker-1";
 const sinceSeconds = 1_700_000_000;
 
-async function withCluster(
-  work: (scene: {
-    readonly api: Awaited<ReturnType<typeof startKube>>["api"];
-    reason(signal?: AbortSignal): Promise<string | undefined>;
-    report(volumesInUse: readonly string[]): void;
-  }) => Promise<void>,
-): Promise<void> {
-  await using pair = await startKube();
+/** A cluster with a node that was given a volume, and why it may still use that. */
+async function startCluster() {
+  const pair = await startKube();
   const { api, client } = pair;
   api.rules = clusterRules;
   const options = { api: client, clock: systemClock, driverName: testDriver };
@@ -45,59 +40,59 @@ async function withCluster(
   report([]);
   const detached = { volumeId, nodeDigest: nodeDigest("id-1"), sinceSeconds };
   const reason = (signal = new AbortController().signal) => nodes.reasonAgainst(detached, signal);
-  await work({ api, reason, report });
+  return { api, reason, report, [Symbol.asyncDispose]: () => pair[Symbol.asyncDispose]() };
 }
 
 Deno.test("a node has given up a volume when its Node does not list exactly the volume's handle with its router", async () => {
-  await withCluster(async ({ api, reason, report }) => {
-    assert.equal(await reason(), undefined);
-    report([`kubernetes.io/csi/${testDriver}^pvc-1`, `kubernetes.io/csi/another^${volumeId}`]);
-    assert.equal(await reason(), undefined);
-    report([`kubernetes.io/csi/${testDriver}^${volumeId}`]);
-    assert.match(await reason() ?? "", /uses the volume: worker-1/);
-    api.delete(nodesPath, name);
-    assert.match(await reason() ?? "", /no Node/);
-    api.delete(volumesPath, "pv");
-    assert.match(await reason() ?? "", /PersistentVolume is gone|takes too long/);
-  });
+  await using scene = await startCluster();
+  const { api, reason, report } = scene;
+  assert.equal(await reason(), undefined);
+  report([`kubernetes.io/csi/${testDriver}^pvc-1`, `kubernetes.io/csi/another^${volumeId}`]);
+  assert.equal(await reason(), undefined);
+  report([`kubernetes.io/csi/${testDriver}^${volumeId}`]);
+  assert.match(await reason() ?? "", /uses the volume: worker-1/);
+  api.delete(nodesPath, name);
+  assert.match(await reason() ?? "", /no Node/);
+  api.delete(volumesPath, "pv");
+  assert.match(await reason() ?? "", /PersistentVolume is gone|takes too long/);
 });
 
 Deno.test("a VolumeAttachment that is not being deleted says that the node may use the volume, any other does not", async () => {
-  await withCluster(async ({ api, reason }) => {
-    const put = (node: string, deleting: boolean) => {
-      const attachment = aVolumeAttachment("pvc-1", node, { deleting });
-      const source = { persistentVolumeName: "pv" };
-      api.put(attachmentsPath, { ...attachment, spec: { attacher: testDriver, nodeName: node, source } });
-    };
-    put("worker-2", false);
-    put(name, true);
-    assert.equal(await reason(), undefined);
-    put(name, false);
-    assert.match(await reason() ?? "", /not being deleted/);
-  });
+  await using scene = await startCluster();
+  const { api, reason } = scene;
+  const put = (node: string, deleting: boolean) => {
+    const attachment = aVolumeAttachment("pvc-1", node, { deleting });
+    const source = { persistentVolumeName: "pv" };
+    api.put(attachmentsPath, { ...attachment, spec: { attacher: testDriver, nodeName: node, source } });
+  };
+  put("worker-2", false);
+  put(name, true);
+  assert.equal(await reason(), undefined);
+  put(name, false);
+  assert.match(await reason() ?? "", /not being deleted/);
 });
 
 Deno.test("a VolumeAttachment of any PersistentVolume of the volume counts, also of one that was added since the last list", async () => {
-  await withCluster(async ({ api, reason }) => {
+  await using scene = await startCluster();
+  const { api, reason } = scene;
+  assert.equal(await reason(), undefined);
+  const volume = aPersistentVolume(volumeId);
+  api.put(volumesPath, { ...volume, metadata: { ...volume.metadata, name: "pv-2" } });
+  for (const persistentVolumeName of ["pv", "pv-2"]) {
+    const spec = { attacher: testDriver, nodeName: name, source: { persistentVolumeName } };
+    const attachment = { ...aVolumeAttachment("pvc-1", name), spec };
+    api.put(attachmentsPath, attachment);
+    assert.match(await reason() ?? "", /not being deleted/, persistentVolumeName);
+    api.delete(attachmentsPath, attachment.metadata.name);
     assert.equal(await reason(), undefined);
-    const volume = aPersistentVolume(volumeId);
-    api.put(volumesPath, { ...volume, metadata: { ...volume.metadata, name: "pv-2" } });
-    for (const persistentVolumeName of ["pv", "pv-2"]) {
-      const spec = { attacher: testDriver, nodeName: name, source: { persistentVolumeName } };
-      const attachment = { ...aVolumeAttachment("pvc-1", name), spec };
-      api.put(attachmentsPath, attachment);
-      assert.match(await reason() ?? "", /not being deleted/, persistentVolumeName);
-      api.delete(attachmentsPath, attachment.metadata.name);
-      assert.equal(await reason(), undefined);
-    }
-  });
+  }
 });
 
 Deno.test("a cluster that does not answer is a reason, and a cancelled call is none", async () => {
-  await withCluster(async ({ api, reason }) => {
-    api.rules = clusterRules.filter(({ resources }) => !resources.includes("nodes"));
-    assert.match(await reason() ?? "", /the cluster does not say.*nodes/);
-    const cancelled = AbortSignal.abort(new Error("gone"));
-    await assert.rejects(reason(cancelled), /gone/);
-  });
+  await using scene = await startCluster();
+  const { api, reason } = scene;
+  api.rules = clusterRules.filter(({ resources }) => !resources.includes("nodes"));
+  assert.match(await reason() ?? "", /the cluster does not say.*nodes/);
+  const cancelled = AbortSignal.abort(new Error("gone"));
+  await assert.rejects(reason(cancelled), /gone/);
 });

@@ -2,25 +2,21 @@
 import assert from "node:assert/strict";
 import {
   aCreate,
-  aPublish,
   gibibyte,
   inTime,
   testContext,
   testController,
-  testParameters,
 } from "../../../tests/fakes/controller_deps.ts";
 import { endings, endsAs } from "../../../tests/fakes/endings.ts";
 import { aDisk, aRecord, aSnapshotId, subvolumeImage, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { volumeIdFor } from "../../volume/model/ids/ids.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
-import { publishVolume } from "../attachments/publish.ts";
 import { createSnapshot } from "../snapshots/create.ts";
 import { deleteSnapshot } from "../snapshots/delete.ts";
 import { createVolume } from "./create.ts";
-import { deleteVolume } from "./delete.ts";
-import { expandVolume } from "./expand.ts";
 import { maxAgeMs, PromisedRoom } from "./promised_room.ts";
 import { getCapacity } from "./read.ts";
 
@@ -156,7 +152,7 @@ Deno.test("within ample room nothing is called blank that is published in betwee
   for (const [what, make] of Object.entries(makings)) {
     if (what === "a restored volume") continue;
     const made = await controller({ epoch: { counter: 0, nonce: "0123abcd" } });
-    await publishVolume(made.deps, "pvc-1", aPublish("n1"), testParameters, context);
+    await volumeCalls(made).publish();
     const comment = made.store.disks.get("pvc-1")!.comment;
     const again = await controller({ epoch: { counter: 0, nonce: "0123abcd" } });
     again.store.mishap(methodOf(what), { before: () => again.store.edit("pvc-1", { comment }) });
@@ -224,8 +220,8 @@ Deno.test("within ample room, too, nothing is answered that a late command of an
 
 Deno.test("within ample room a volume is restored whose snapshot's volume is gone, of the size that it had", async () => {
   const made = await controller();
-  await expandVolume(made.deps, "pvc-1", { requiredBytes: 3n * gibibyte, limitBytes: 0n }, context);
-  await deleteVolume(made.deps, "pvc-1", context);
+  await volumeCalls(made).expand(3n);
+  await volumeCalls(made).remove();
   made.store.takeCount();
   const restored = await made.clone(fromSnapshot);
   assert.equal(restored.stored.sizeBytes, gibibyte);
@@ -242,7 +238,7 @@ Deno.test("getCapacity() shows the room of what was deleted at once, and reads e
   await deleteSnapshot(deps, aSnapshotId("s"), context);
   commands();
   assert.deepEqual([await available(), commands()], [98n, ["state"]]);
-  await deleteVolume(deps, "pvc-1", context);
+  await volumeCalls({ deps, store, clock }).remove();
   commands();
   assert.deepEqual([await available(), commands()], [100n, ["state"]]);
   store.put(aDisk(aRecord(), { id: "by-hand", sizeBytes: 5n * gibibyte }));
@@ -253,10 +249,10 @@ Deno.test("getCapacity() shows the room of what was deleted at once, and reads e
 
 Deno.test("createVolume() within ample room removes no volume whose record somebody has cut", async () => {
   for (const kept of [1, 40, 60]) {
-    const { store, deps, commands } = await controller();
+    const { store, deps, clock, commands } = await controller();
     const made = await createVolume(deps, aCreate("c"), context);
     assert.deepEqual(commands(), ["addUnseen"]);
-    await publishVolume(deps, id, aPublish("a"), testParameters, context);
+    await volumeCalls({ deps, store, clock }, id).publish();
     const { imagePath } = made.stored;
     store.tree.contents.set(imagePath, "data");
     store.edit(id, { comment: store.disks.get(id)!.comment.slice(0, kept), exported: false });

@@ -1,13 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import {
-  aCreate,
-  aPublish,
-  gibibyte,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aHolder,
@@ -19,6 +12,7 @@ import {
   testCluster,
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
+import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import type { FakeSubvolume } from "../../../tests/fakes/store_files.ts";
 import type { Mishap } from "../../../tests/fakes/mishap.ts";
 import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
@@ -30,8 +24,6 @@ import type { CreateRequest } from "../../volume/rules/provision.ts";
 import { formatComment, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import { getOwned } from "../../volume/rules/ownership.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { createSnapshot } from "../snapshots/create.ts";
@@ -266,18 +258,19 @@ Deno.test("createVolume() refuses a source that is larger than the limit, and gi
 
 for (const source of [fromVolume, fromSnapshot]) {
   Deno.test(`createVolume() never adopts a used clone of a ${source.kind} whose delete was cut off`, async () => {
-    const { store, deps, clone, snapshot } = controller({ unexportGraceMs: 0 });
+    const { store, deps, clock, clone, snapshot } = controller({ unexportGraceMs: 0 });
+    const { publish, unpublish, remove } = volumeCalls({ store, deps, clock }, id);
     await snapshot();
     await clone(source);
-    await publishVolume(deps, id, aPublish("n1"), testParameters, context);
+    await publish();
     store.tree.contents.set(image, "written");
-    await unpublishVolume(deps, id, "n1", context);
+    await unpublish();
     store.mishap("remove", { runs: "half" });
     store.mishap("removeImage", { runs: false });
-    await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /image is still there/));
+    await assert.rejects(remove(), refusal("unavailable", /image is still there/));
     await refusedUnchanged(store, () => clone(source), refusal("precondition", /exists without a disk/));
     assert.equal(store.tree.contents.get(image), "written");
-    await deleteVolume(deps, id, context);
+    await remove();
     await clone(source);
     assert.equal(store.tree.contents.get(image), "data");
     assert.deepEqual(store.violations, []);

@@ -1,18 +1,12 @@
 // A person gives a disk another slot: the volume's slot is empty, and its data, and perhaps its export, are where they were.
 import assert from "node:assert/strict";
-import {
-  aPublish,
-  rememberingController,
-  testContext,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { rememberingController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { volumeCalls } from "../../../tests/fakes/volume_calls.ts";
 import { nameDigest } from "../../volume/model/ids/ids.ts";
 import { importedSource } from "../../volume/model/sources.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { publishVolume } from "../attachments/publish.ts";
 
 const id = "films";
 const imagePath = "/pool/data/a-persons.img";
@@ -22,12 +16,13 @@ async function moved(isPublished: boolean, over: Partial<StoredVolume> = {}) {
   const made = rememberingController(
     aDisk(aRecord({ name: nameDigest(id), source: importedSource(id, imagePath) }), { id, imagePath }),
   );
-  const { store, deps } = made;
-  if (isPublished) await publishVolume(deps, id, aPublish("a"), testParameters, testContext());
+  const { store } = made;
+  const { publish, remove } = volumeCalls(made, id);
+  if (isPublished) await publish();
   const disk = store.disks.get(id)!;
   store.disks.delete(id);
   store.put({ ...disk, id: "moved", ...over });
-  return { ...made, remove: volumeCalls(made, id).remove, disk: () => store.disks.get("moved")! };
+  return { ...made, remove, disk: () => store.disks.get("moved")! };
 }
 
 const cases: Readonly<Record<string, readonly [boolean, Partial<StoredVolume>?]>> = {
