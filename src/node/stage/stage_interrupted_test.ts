@@ -37,6 +37,12 @@ Deno.test("stage() after an interrupted mkfs erases the ends and formats again, 
   assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
 });
 
+Deno.test("stage() after an interrupted mkfs formats an incomplete file system again", async () => {
+  const node = await interrupted({ content: "ext4", complete: false });
+  await node.stage();
+  assert.equal(node.formats.length, 1);
+});
+
 Deno.test("stage() after an interrupted mkfs throws busy while the old one may run, and changes nothing", async () => {
   for (const busy of ["holder", "claim"]) {
     // A complete file system does not count as one while mkfs may still run.
