@@ -15,7 +15,7 @@ export class FakeKubelet {
   /** Why no plugin can be registered now; undefined when it can. */
   refusal: string | undefined;
   readonly #known = new Map<string, string>();
-  readonly #definition = loadRegistration().Registration.service;
+  readonly #definition = loadRegistration();
 
   /** @param kubeletPath contains the folder plugins_registry, which is made when it is missing */
   constructor(kubeletPath: string) {

@@ -94,7 +94,7 @@ async function attack(socket: string, seed: number): Promise<void> {
 
 /** Damaged requests of every method of the controller, with their paths. */
 function messagesOf(): fc.Arbitrary<[path: string, message: Buffer]> {
-  const methods = loadCsi().Controller.service;
+  const methods = loadCsi().Controller;
   const requests = [...requestsOf("csi.v1.Controller", ["pvc-own", "node-1"])].map(([name, request]) => {
     const { path, requestSerialize } = methods[name as keyof typeof methods];
     const bytes = request.map((message) => (requestSerialize as (message: object) => Buffer)(message));

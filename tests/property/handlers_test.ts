@@ -44,7 +44,7 @@ function callsOf(proto: string, { methods, known, valid }: Served) {
 
 /** Returns a message as a server receives it. */
 function receiverOf(proto: string): (method: string, message: object) => never {
-  const definitions: Readonly<Record<string, unknown>> = loadCsi()[proto as "Node"].service;
+  const definitions: Readonly<Record<string, unknown>> = loadCsi()[proto as "Node"];
   return (method, message) => {
     const { requestSerialize, requestDeserialize } = definitions[method] as {
       requestSerialize(message: object): Uint8Array;

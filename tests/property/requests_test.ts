@@ -28,7 +28,7 @@ Deno.test("a request whose bytes are damaged gets a proper answer of a node, whi
   parts.defer(() => clearInterval(timer));
   const client = new Client(server.address.replace(/^tcp:\/\//, ""), credentials.createInsecure());
   parts.defer(() => client.close());
-  const { service } = loadCsi().Node;
+  const service = loadCsi().Node;
   for (const [name, request] of requestsOf("csi.v1.Node", known, valid)) {
     await test.step(name, async () => {
       const { path, requestSerialize } = service[name as keyof typeof service];

@@ -115,9 +115,9 @@ export function dial(
   guardClientSessions();
   const connection = new Connection(address);
   return {
-    identity: new ServiceClient(connection, csi.Identity.service, clock, timeoutMs),
-    controller: new ServiceClient(connection, csi.Controller.service, clock, timeoutMs),
-    node: new ServiceClient(connection, csi.Node.service, clock, timeoutMs),
+    identity: new ServiceClient(connection, csi.Identity, clock, timeoutMs),
+    controller: new ServiceClient(connection, csi.Controller, clock, timeoutMs),
+    node: new ServiceClient(connection, csi.Node, clock, timeoutMs),
     close: () => connection.close(),
   };
 }

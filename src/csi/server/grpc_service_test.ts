@@ -9,7 +9,7 @@ const log = createLogger({ clock: systemClock, level: "error", format: "json", s
 
 for (const count of [0, 1, 256, 257, 1000]) {
   Deno.test(`a list of ${count} volumes is encoded so that a client can read it`, () => {
-    const { service } = loadCsi().Controller;
+    const service = loadCsi().Controller;
     const entries = Array.from({ length: count }, (_, index) => ({
       volume: { volumeId: `pvc-${index}`, capacityBytes: String(index) },
       status: { publishedNodeIds: index % 2 === 0 ? [] : ["node-1", "node-2"] },

@@ -9,17 +9,12 @@ import type { ControllerRpcs, IdentityRpcs, NodeRpcs } from "../generated/csi.ts
 import type { RegistrationRpcs } from "../generated/pluginregistration.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
-/** A service as a server registers it, and a client calls it. */
-interface LoadedService<Service extends Messages<Service>> {
-  readonly service: Definition<Service>;
-}
-
 /** The messages of every method of a service, as its generated interface has them. */
 export type Messages<Service> = {
   readonly [Name in keyof Service]: { readonly request: unknown; readonly response: unknown };
 };
 
-/** How each method of a service is called, encoded and decoded. */
+/** A service as a server registers it, and a client calls it: how each of its methods is encoded and decoded. */
 export type Definition<Service extends Messages<Service>> = {
   readonly [Name in keyof Service]: Callable<
     MethodDefinition<
@@ -43,14 +38,9 @@ export type Sent<T> = T extends readonly (infer Item)[] ? readonly Sent<Item>[]
 
 /** The services of the CSI package that this driver serves. */
 export interface CsiPackage {
-  readonly Controller: LoadedService<ControllerRpcs>;
-  readonly Identity: LoadedService<IdentityRpcs>;
-  readonly Node: LoadedService<NodeRpcs>;
-}
-
-/** The kubelet's registration package, see {@linkcode CsiPackage}. */
-export interface RegistrationPackage {
-  readonly Registration: LoadedService<RegistrationRpcs>;
+  readonly Controller: Definition<ControllerRpcs>;
+  readonly Identity: Definition<IdentityRpcs>;
+  readonly Node: Definition<NodeRpcs>;
 }
 
 /**
@@ -85,9 +75,9 @@ export function loadCsi(protoPath: string = defaultProtoPath()): CsiPackage {
 }
 
 /** Loads the kubelet's registration service, like {@linkcode loadCsi} the others. */
-export function loadRegistration(): RegistrationPackage {
+export function loadRegistration(): Definition<RegistrationRpcs> {
   const root = loadDefinitions(defaultProtoPath(import.meta.url, "pluginregistration.proto"));
-  return { Registration: serviceOf(root, "pluginregistration.Registration") };
+  return serviceOf(root, "pluginregistration.Registration");
 }
 
 type Root = ReturnType<typeof loadProtosWithOptionsSync>;
@@ -98,7 +88,7 @@ function loadDefinitions(protoPath: string): Root {
   return loadProtosWithOptionsSync(protoPath, LOADER_OPTIONS);
 }
 
-function serviceOf<Service extends Messages<Service>>(root: Root, name: string): LoadedService<Service> {
+function serviceOf<Service extends Messages<Service>>(root: Root, name: string): Definition<Service> {
   const service = root.lookupService(name);
   const methods = service.methodsArray.map((method) => {
     const { requestStream = false, responseStream = false } = method;
@@ -116,7 +106,7 @@ function serviceOf<Service extends Messages<Service>>(root: Root, name: string):
     return [method.name, definition];
   });
   // The generated interfaces are made from the same files.
-  return { service: Object.fromEntries(methods) as Definition<Service> };
+  return Object.fromEntries(methods) as Definition<Service>;
 }
 
 function encoder(message: Message): (value: object) => Buffer {

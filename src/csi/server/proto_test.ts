@@ -7,14 +7,14 @@ import { defaultProtoPath, loadCsi, LOADER_OPTIONS } from "./proto.ts";
 Deno.test("loadCsi() returns every service of the specification", () => {
   const csi = loadCsi();
   for (const service of ["Identity", "Controller", "Node"] as const) {
-    assert.ok(Object.keys(csi[service].service).length > 0, service);
+    assert.ok(Object.keys(csi[service]).length > 0, service);
   }
-  assert.equal(csi.Identity.service.Probe.path, "/csi.v1.Identity/Probe");
+  assert.equal(csi.Identity.Probe.path, "/csi.v1.Identity/Probe");
 });
 
 Deno.test("loadCsi() defines every method as the package's public loader does, without what only reflection needs", () => {
   const reference = loadSync(defaultProtoPath(), LOADER_OPTIONS);
-  for (const [name, { service }] of Object.entries(loadCsi())) {
+  for (const [name, service] of Object.entries(loadCsi())) {
     const expected = reference[`csi.v1.${name}`] as unknown as Record<string, PublicMethod>;
     assert.deepEqual(Object.keys(service).sort(), Object.keys(expected).sort());
     for (const [method, definition] of Object.entries<PublicMethod>(service)) {

@@ -1,7 +1,7 @@
 import { method, type MethodsOf } from "./call.ts";
 import type { RegistrationRpcs } from "../generated/pluginregistration.ts";
 import { implementation } from "./grpc_service.ts";
-import type { RegistrationPackage } from "./proto.ts";
+import type { Definition } from "./proto.ts";
 import { serveAt, type ServeOptions } from "./server.ts";
 
 /** What the kubelet learns about a driver. */
@@ -17,7 +17,7 @@ export interface RegistrationOptions extends ServeOptions {
   readonly path: string;
   readonly driver: RegisteredDriver;
   /** From `loadRegistration()`. */
-  readonly registration: RegistrationPackage;
+  readonly registration: Definition<RegistrationRpcs>;
   /**
    * Called each time the kubelet reports the result of the registration: the reason of a failure, or undefined. It must
    * not throw.
@@ -54,7 +54,7 @@ export function registrationSocket(kubeletPath: string, driverName: string): str
  * @throws as {@linkcode serveAt}
  */
 export async function serveRegistration(options: RegistrationOptions): Promise<ServedRegistration> {
-  const definition = options.registration.Registration.service;
+  const { registration: definition } = options;
   const server = await serveAt(
     options.path,
     (server, runner) => server.addService(definition, implementation(definition, methodsOf(options), runner)),

@@ -97,17 +97,17 @@ export async function serveAt(
 
 function registerServices(server: Server, runner: CallRunner, { csi, services, log }: ServerOptions): void {
   const register = (
-    definition: CsiPackage["Node" | "Controller" | "Identity"]["service"],
+    definition: CsiPackage[keyof CsiPackage],
     methods: ServiceMethods,
     locks?: VolumeLocks,
   ) =>
     server.addService(withEncodingLog(definition, log), implementation(definition, methods, runner, locks));
-  register(csi.Identity.service, services.identity);
+  register(csi.Identity, services.identity);
   if (services.controller !== undefined) {
-    register(csi.Controller.service, services.controller, services.controllerLocks);
+    register(csi.Controller, services.controller, services.controllerLocks);
   }
   if (services.node !== undefined) {
-    register(csi.Node.service, services.node, services.nodeLocks);
+    register(csi.Node, services.node, services.nodeLocks);
   }
 }
 
