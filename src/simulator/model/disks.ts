@@ -1,6 +1,6 @@
 import type { Clock } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
-import { WordIndex } from "./word_index.ts";
+import { addTo, removeFrom, WordIndex } from "./word_index.ts";
 
 /** Called with every change: a disk before and after it; undefined where it does not exist. */
 export type DiskListener = (before: Disk | undefined, after: Disk | undefined) => void;
@@ -220,14 +220,4 @@ export class DiskTable {
   #visible(disk: Disk | undefined): Disk | undefined {
     return disk !== undefined && this.#shows(disk) ? disk : undefined;
   }
-}
-
-function addTo(map: Map<string, Set<number>>, key: string, id: number): void {
-  map.set(key, (map.get(key) ?? new Set()).add(id));
-}
-
-function removeFrom(map: Map<string, Set<number>>, key: string, id: number): void {
-  const ids = map.get(key);
-  ids?.delete(id);
-  if (ids?.size === 0) map.delete(key);
 }

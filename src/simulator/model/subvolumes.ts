@@ -2,6 +2,7 @@ import type { Clock, Random } from "../../volume/ports/system.ts";
 import { formatUuid } from "../bytes.ts";
 import type { FoundSubvolume } from "./backing.ts";
 import { parentOf } from "./paths.ts";
+import { addTo, removeFrom } from "./word_index.ts";
 
 /** A Btrfs subvolume. */
 export interface Subvolume {
@@ -137,8 +138,8 @@ export class SubvolumeTable {
     this.#paths.delete(subvolume.path);
     this.#countInside(subvolume.path, -1);
     this.#uuids.delete(subvolume.uuid);
-    this.#names.get(nameOf(subvolume))?.delete(id);
-    if (subvolume.sourceUuid !== undefined) this.#snapshots.get(subvolume.sourceUuid)?.delete(id);
+    removeFrom(this.#names, nameOf(subvolume), id);
+    removeFrom(this.#snapshots, subvolume.sourceUuid ?? "", id);
   }
 
   #put(
@@ -166,8 +167,8 @@ export class SubvolumeTable {
     this.#paths.set(path, id);
     this.#countInside(path, 1);
     this.#uuids.set(uuid, id);
-    index(this.#names, nameOf(subvolume), id);
-    if (sourceUuid !== undefined) index(this.#snapshots, sourceUuid, id);
+    addTo(this.#names, nameOf(subvolume), id);
+    if (sourceUuid !== undefined) addTo(this.#snapshots, sourceUuid, id);
     return subvolume;
   }
 
@@ -182,8 +183,4 @@ export class SubvolumeTable {
   #of(ids: Iterable<number> | undefined): readonly Subvolume[] {
     return [...ids ?? []].flatMap((id) => this.#subvolumes.get(id) ?? []);
   }
-}
-
-function index(map: Map<string, Set<number>>, key: string, id: number): void {
-  map.set(key, (map.get(key) ?? new Set()).add(id));
 }

@@ -3,20 +3,12 @@ export class WordIndex<Key> {
   readonly #keys = new Map<string, Set<Key>>();
 
   add(key: Key, text: string): void {
-    for (const word of wordsOf(text)) {
-      const keys = this.#keys.get(word);
-      if (keys === undefined) this.#keys.set(word, new Set([key]));
-      else keys.add(key);
-    }
+    for (const word of wordsOf(text)) addTo(this.#keys, word, key);
   }
 
   /** @param text the one with which `key` was added */
   remove(key: Key, text: string): void {
-    for (const word of wordsOf(text)) {
-      const keys = this.#keys.get(word);
-      keys?.delete(key);
-      if (keys?.size === 0) this.#keys.delete(word);
-    }
+    for (const word of wordsOf(text)) removeFrom(this.#keys, word, key);
   }
 
   /** The keys of all texts that a pattern can match, and maybe of others; undefined when its words are not enough. */
@@ -29,6 +21,18 @@ export class WordIndex<Key> {
     }
     return fewest;
   }
+}
+
+/** Adds a key to those that are indexed under a word. */
+export function addTo<Key>(index: Map<string, Set<Key>>, word: string, key: Key): void {
+  index.set(word, (index.get(word) ?? new Set()).add(key));
+}
+
+/** Removes a key from those that are indexed under a word. */
+export function removeFrom<Key>(index: Map<string, Set<Key>>, word: string, key: Key): void {
+  const keys = index.get(word);
+  keys?.delete(key);
+  if (keys?.size === 0) index.delete(word);
 }
 
 function wordsOf(text: string): Set<string> {

@@ -10,5 +10,6 @@ export type {
   ParsedKey,
   PublicKeyAuthContext,
   ServerChannel,
+  ServerConfig,
   Session as SshSession,
 } from "ssh2";

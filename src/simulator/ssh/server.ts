@@ -2,7 +2,7 @@ import * as net from "node:net";
 import { type ConnectionService, RouterConnection, type SessionState } from "./connection.ts";
 import type { HostKey } from "./host_key.ts";
 import { isScratchName } from "../assertions/ownership.ts";
-import { ssh2 } from "./library.ts";
+import { type ServerConfig, ssh2 } from "./library.ts";
 import { isFrom } from "./users.ts";
 
 /**
@@ -25,7 +25,7 @@ const algorithms = {
   ],
   hmac: ["hmac-sha2-256", "hmac-sha2-512"],
   serverHostKey: ["rsa-sha2-512", "rsa-sha2-256", "ssh-ed25519"],
-} as const;
+} satisfies ServerConfig["algorithms"];
 
 interface Peer {
   readonly socket: net.Socket;
@@ -96,7 +96,7 @@ export class SshService {
 
   #makeProtocol({ privatePem }: HostKey): InstanceType<typeof ssh2.Server> {
     return new ssh2.Server(
-      { hostKeys: [privatePem], ident: "ROSSSH", algorithms: mutable(algorithms) },
+      { hostKeys: [privatePem], ident: "ROSSSH", algorithms },
       (client, info) => this.#peers.get(`${info.ip}:${info.port}`)?.connection.serve(client),
     );
   }
@@ -125,14 +125,4 @@ export class SshService {
 
 function drop(socket: net.Socket): void {
   socket.destroy();
-}
-
-/** The library's types require mutable arrays. */
-function mutable(lists: typeof algorithms) {
-  return {
-    kex: [...lists.kex],
-    cipher: [...lists.cipher],
-    hmac: [...lists.hmac],
-    serverHostKey: [...lists.serverHostKey],
-  };
 }
