@@ -83,7 +83,6 @@ interface Pod {
 
 interface ClusterEvent {
   readonly type?: string;
-  readonly reason?: string;
   readonly message?: string;
   readonly lastTimestamp?: string | null;
   readonly eventTime?: string | null;

@@ -9,14 +9,6 @@ const maxHoldMs = 20_000;
 
 type Waiter = Pick<PromiseWithResolvers<void>, "resolve" | "reject">;
 
-/** Whether a controller of several may change anything now. */
-export interface Leading {
-  /**
-   * Why it may not, as words that follow "because"; undefined while it may. The clock decides, not the running loops.
-   */
-  refusal(): string | undefined;
-}
-
 /**
  * The lead of a controller in an election: without it nothing is answered and nothing sent to the router.
  *
@@ -25,7 +17,7 @@ export interface Leading {
  * have had it. Once another controller has had it, it does not come back: work that began under it is useless, and the
  * process ends.
  */
-export class Lead implements Leading {
+export class Lead {
   readonly #clock: Clock;
   readonly #lost = Promise.withResolvers<string>();
   /** The callers that wait for its beginning. A standby is asked repeatedly, so each is kept only while it waits. */
@@ -88,6 +80,10 @@ export class Lead implements Leading {
     return new VolumeError("unavailable", `Cannot wait for the lead because ${reason}`);
   }
 
+  /**
+   * Why this controller may change nothing now, as words that follow "because"; undefined while it may. The clock decides,
+   * not the running loops.
+   */
   refusal(): string | undefined {
     if (this.#ended !== undefined) return this.#ended;
     if (this.#untilMs === undefined) {
