@@ -18,8 +18,6 @@ export interface Outcome {
   readonly output: string;
   /** The line that says why it failed, without line end; undefined when it succeeded. */
   readonly refusal: string | undefined;
-  /** Statements of the lines that were parsed. */
-  readonly statements: number;
 }
 
 /** The router rebooted while a command ran; the client gets no answer. */
@@ -54,7 +52,7 @@ export class Console {
     const isHostile = this.#router.behaviours.output === "hostile";
     const lines: string[] = [];
     if (isHostile) lines.push(randomWords(() => this.#router.random.fraction()));
-    const progress: Progress = { statements: 0, verb: undefined };
+    const progress: Progress = { verb: undefined };
     let refusal: string | undefined;
     try {
       await this.#rateLimiter(this.#program(text, caller, lines, progress), caller);
@@ -63,7 +61,7 @@ export class Console {
       refusal = this.#word(error, progress.verb);
     }
     const lineEnd = isHostile ? "\n" : "\r\n";
-    return { output: lines.map((line) => line + lineEnd).join(""), refusal, statements: progress.statements };
+    return { output: lines.map((line) => line + lineEnd).join(""), refusal };
   }
 
   *#program(text: string, caller: Caller, lines: string[], progress: Progress): Program<void> {
@@ -81,7 +79,6 @@ export class Console {
     };
     while (!parser.finished) {
       const statements = parser.line();
-      progress.statements += statements.length;
       progress.verb = undefined;
       caller.understood(statements);
       for (const statement of statements) {
@@ -136,7 +133,6 @@ export class Console {
 }
 
 interface Progress {
-  statements: number;
   /** The command that runs, for failures that name it. */
   verb: MenuCommand | undefined;
 }

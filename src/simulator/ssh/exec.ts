@@ -71,7 +71,7 @@ async function attempt(request: ExecRequest, service: ExecService): Promise<stri
     case "error":
     case "error-late": {
       const refusal = String(fault.value ?? "failure: fault");
-      await answer(request, { output: "", refusal, statements: 0 }, service);
+      await answer(request, { output: "", refusal }, service);
       if (fault.action === "error-late") {
         await service.clock.sleep(lateMs);
         await run(request, service);
