@@ -35,13 +35,6 @@ const illnesses: readonly (readonly [reason: string, status: string, make: Illne
     ({ clients }, volumeId) =>
       clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
   ],
-  [
-    "UsedByRouter",
-    "DEGRADED",
-    (stack, id) => edit(stack, id, { "mount-point": "sick" }),
-    (stack, id) => edit(stack, id, { mounted: false }),
-  ],
-  ["DiskMissing", "INACCESSIBLE", (stack, id) => control(stack.simulator, `DELETE /disks/${id}`)],
 ];
 
 for (const [index, [reason, kind, make, heal]] of illnesses.entries()) {
