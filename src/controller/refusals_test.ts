@@ -47,7 +47,7 @@ Deno.test("a full pool is told of on the claim, where the provisioner names it, 
     createVolume(deps, { ...aCreate(name, { range: tooMuch }), ...over }, testContext());
   await assert.rejects(create({}), { kind: "exhausted" });
   await assert.rejects(create({ rawParameters }), { kind: "exhausted" });
-  await assert.rejects(expandVolume(deps, "pvc-1", tooMuch, testContext()), { kind: "exhausted" });
+  await assert.rejects(expandVolume(deps, "pvc-1", tooMuch, testContext()), { kind: "out-of-range" });
   const claim = { namespace: "apps", name: "data", uid: name.slice(4) };
   assert.deepEqual(events.map((event) => event.kind === "out-of-space" && event.about), [claim, "pvc-1"]);
 });

@@ -116,7 +116,7 @@ const refusals: readonly (readonly [what: string, Ask, status, RegExp])[] = [
     /./,
   ],
   ["growth beyond its limit", expands(3n * gibibyte, 2n * gibibyte), OUT_OF_RANGE, /limit/],
-  ["growth beyond the pool", expands(9n << 40n), RESOURCE_EXHAUSTED, /storage-pool/],
+  ["growth beyond the pool", expands(9n << 40n), OUT_OF_RANGE, /storage-pool/],
   ["growth to nothing", expands(0n), INVALID_ARGUMENT, /./],
   ["growth of what is not there", expands(gibibyte, 0n, "pvc-none"), NOT_FOUND, /pvc-none/],
   ["a node that nobody knows", publishes("node-9"), NOT_FOUND, /node-9/],

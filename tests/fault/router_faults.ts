@@ -187,7 +187,9 @@ function linger(scene: Scene): Healing {
 
 function fullPool(name: string, behaviours: Partial<Behaviours>): Fault {
   const full = (scene: Scene) => editPool(scene, { otherBytes: everything });
-  return deps(name, full, { options: { simulator: { behaviours } }, codes: ["RESOURCE_EXHAUSTED"] });
+  // The second one for a growth.
+  const codes = ["RESOURCE_EXHAUSTED", "OUT_OF_RANGE"] as const;
+  return deps(name, full, { options: { simulator: { behaviours } }, codes });
 }
 
 function withoutRose(state: "disabled" | "missing"): Fault {

@@ -56,5 +56,7 @@ export function calmViolations(
   if (verb === "publish" && error === "precondition" && !facts.isNoted) {
     return [`${what} was refused as precondition, and nothing is wrong`];
   }
-  return error === "exhausted" && changes > 0 ? [`${what} was refused for lack of room after a change`] : [];
+  // The second one for a growth.
+  const isForRoom = error === "exhausted" || error === "out-of-range";
+  return isForRoom && changes > 0 ? [`${what} was refused for lack of room after a change`] : [];
 }

@@ -31,8 +31,8 @@ import type { ControllerCall, ControllerDeps } from "../deps.ts";
  * and ample room; one more of an imported volume. Where the router shows a new size after a toggle only, the export of a
  * volume in use is toggled if each of its nodes has the device layer.
  *
- * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
- * disk, or not one that is exported
+ * @throws {VolumeError} not-found, unavailable; out-of-range also where there is no room; precondition when this router does not
+ * grow a disk, or not one that is exported
  */
 export async function expandVolume(
   deps: ControllerDeps,
@@ -42,7 +42,14 @@ export async function expandVolume(
 ): Promise<bigint> {
   const call = { ...deps, context };
   const refusal = (error: VolumeError) => spaceRefusal(id, error);
-  return await reportingRefusal(deps, refusal, () => expand(call, id, range));
+  try {
+    return await reportingRefusal(deps, refusal, () => expand(call, id, range));
+  } catch (error) {
+    if (!VolumeError.is(error, "exhausted")) throw error;
+    // RESOURCE_EXHAUSTED is no final error to a resizer: it would ask for this size for ever, whatever less the claim asks for by
+    // then (`IsFinalError` in its `util.go`). This code it tries again, too.
+    throw new VolumeError("out-of-range", error.message, { cause: error });
+  }
 }
 
 async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {

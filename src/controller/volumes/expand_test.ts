@@ -45,7 +45,7 @@ Deno.test("expandVolume() refuses what it cannot do and changes nothing", async 
   const before = store.snapshot();
   await assert.rejects(
     expand(101n * gibibyte),
-    refusal("exhausted", /needs 100 GiB, 99 GiB left/),
+    refusal("out-of-range", /needs 100 GiB, 99 GiB left/),
   );
   await assert.rejects(expand(2n * gibibyte, gibibyte), refusal("out-of-range"));
   await assert.rejects(expand(0n, gibibyte / 2n), refusal("out-of-range"));

@@ -110,7 +110,7 @@ Deno.test("expandVolume() reads everything where room is scarce, or was summed u
   await full.clock.advance(1);
   await full.learn();
   full.methods();
-  await assert.rejects(full.expand(), refusal("exhausted"));
+  await assert.rejects(full.expand(), refusal("out-of-range"));
   assert.deepEqual([full.methods(), full.size()], [["view", "createView"], 1n]);
 });
 
