@@ -174,6 +174,47 @@ for (const capability of [ext4, block]) {
   }
 }
 
+for (const how of ["fails", "crashes"] as const) {
+  Deno.test(`publish() of a volume whose stage is dead succeeds after a step of the next stage ${how}`, async () => {
+    for (const [what, capability, break_] of dead) {
+      const prepare = async () => {
+        const node = new FakeNode();
+        node.device.uniqueId = "aa00";
+        await node.stage({ capability });
+        await break_(node);
+        return node;
+      };
+      await breakEachStep(prepare, (node) => node.publish({ capability }), async (node, step) => {
+        await node.publish({ capability });
+        const isMounted = at(node, stagingPath).map(({ superOptions }) => superOptions.join());
+        assert.deepEqual(isMounted, capability === ext4 ? ["rw"] : [], `${what}: ${step}`);
+        assert.deepEqual([at(node, targetPath).length, node.stagingState?.staged], [1, true]);
+        assert.equal(node.formats.length, capability === ext4 ? 1 : 0);
+      }, how);
+    }
+  });
+
+  Deno.test(`publish() hands out no mount of a replay of which a step ${how}`, async () => {
+    const request = {
+      publishContext: publishContext({ readonly: "true", mayFormat: "false", mayReplay: "true" }),
+    };
+    const prepare = async () => {
+      const node = new FakeNode();
+      Object.assign(node.device, { content: "ext4", dirty: true });
+      await node.stage(request);
+      node.device.dirty = true;
+      node.table = [];
+      return node;
+    };
+    await breakEachStep(prepare, (node) => node.publish(request), async (node, step) => {
+      await node.publish(request);
+      const mounts = node.operations.filter((each) => ["replay", "mountDevice"].includes(each));
+      assert.equal(mounts.at(-1), "mountDevice", step);
+      assert.deepEqual([node.device.readOnly, node.stagingState?.replaying], [true, undefined], step);
+    }, how);
+  });
+}
+
 Deno.test("publish() of an encrypted volume whose device is another one needs its own secret to stage it anew", async () => {
   const node = new FakeNode();
   node.device.uniqueId = "aa00";

@@ -72,7 +72,8 @@ async function asStaged(deps: NodeDeps, request: StageRequest, context: CallCont
 
 function getStaged(stagingState: StagingState | undefined, request: StageRequest): StagingState {
   const volume = `volume=${request.volumeId}`;
-  if (stagingState?.here.staged !== true) {
+  // A mount that a killed process has left of a replay lets the device take writes.
+  if (stagingState?.here.staged !== true || stagingState.here.replaying) {
     throw new VolumeError(
       "precondition",
       `Cannot publish the volume because it is not staged on this node: ${volume}`,
