@@ -224,7 +224,7 @@ Deno.test("publish() of an encrypted volume whose device is another one needs it
   replaceDevice(node);
   node.showDevices();
   const request = { ...encrypted, publishContext: publishContext({ encrypted: "true" }) };
-  await assert.rejects(node.publish(request), refusal("precondition", /is gone.*delete the pods/));
+  await assert.rejects(node.publish(request), refusal("precondition", /is gone.*no nodePublishSecretRef/));
   await node.publish({ ...request, secrets });
   assert.equal(at(node, targetPath).length, 1);
 });

@@ -12,8 +12,6 @@ import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { stageVolume } from "../stage/stage.ts";
 import type { StageRequest } from "../stage/wish.ts";
 
-const howToMend = "; delete the pods of this node that have it: then it is staged anew";
-
 /** A volume as its publish needs it. */
 interface Staged {
   readonly stagingState: StagingState;
@@ -40,7 +38,8 @@ export async function stagedOrAnew(
     return await asStaged(deps, request, context);
   } catch (error) {
     if (!VolumeError.is(error, "precondition") && !VolumeError.is(error, "identity-mismatch")) throw error;
-    if (!await mayStageAnew(deps, request)) throw error;
+    const obstacle = await obstacleTo(deps, request);
+    if (obstacle !== undefined) throw new VolumeError(error.kind, `${error.message}${obstacle}`);
     const { volumeId } = request;
     deps.notes?.warn("stages a volume anew for a pod", { volumeId, reason: error.message });
     await stageVolume(deps, fencing, request, context);
@@ -48,16 +47,19 @@ export async function stagedOrAnew(
   }
 }
 
-/** Whether no pod has it, and its key is given where it needs one. */
-async function mayStageAnew(
+/** Why it cannot be staged anew, to be added to what is wrong with its stage; undefined where nothing stands in the way. */
+async function obstacleTo(
   deps: NodeDeps,
   { volumeId, stagingPath, publishContext, secrets = {} }: StageRequest,
-): Promise<boolean> {
-  if (publishContext.encrypted === "true" && Object.keys(secrets).length === 0) return false;
+): Promise<string | undefined> {
+  if (publishContext.encrypted === "true" && Object.keys(secrets).length === 0) {
+    return "; its PersistentVolume names no nodePublishSecretRef: it is staged anew once no pod of this node wants it";
+  }
   const stagingState = await deps.stagingStore.find(volumeId);
-  if (stagingState === undefined) return true;
-  return stagingState.intent.stagingPath === stagingPath &&
-    (await livePublished(deps, await deps.mounts.table(), stagingState)).length === 0;
+  if (stagingState === undefined) return undefined;
+  if (stagingState.intent.stagingPath !== stagingPath) return "";
+  const [target] = await livePublished(deps, await deps.mounts.table(), stagingState);
+  return target && "; delete the pods of this node that have it: then it is staged anew";
 }
 
 /** @throws {VolumeError} precondition, identity-mismatch where the stage is not as a publish needs it */
@@ -89,7 +91,7 @@ function getStaged(stagingState: StagingState | undefined, request: StageRequest
   if (epoch !== "" && epoch !== stagingState.intent.epoch) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume because it is staged in another epoch: ${volume} staged=${stagingState.intent.epoch} asked=${epoch}${howToMend}`,
+      `Cannot publish the volume because it is staged in another epoch: ${volume} staged=${stagingState.intent.epoch} asked=${epoch}`,
     );
   }
   return stagingState;
@@ -118,7 +120,7 @@ async function proveUnchanged(
     throw new VolumeError(
       "precondition",
       `Cannot publish the volume because its device is ${what} since it was staged: ` +
-        `volume=${stagingState.volumeId}${howToMend}`,
+        `volume=${stagingState.volumeId}`,
     );
   }
   return await proveStaged(deps, found, stagingState, context);
@@ -150,7 +152,7 @@ async function assertMounted(
   throw new VolumeError(
     "precondition",
     `Cannot publish the volume because its file system at the staging path ${state}: volume=${stagingState.volumeId} ` +
-      `path=${stagingState.intent.stagingPath}${howToMend}`,
+      `path=${stagingState.intent.stagingPath}`,
   );
 }
 
