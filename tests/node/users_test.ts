@@ -258,3 +258,24 @@ nodeTest(
     }
   },
 );
+
+for (const [filesystem, capability] of [["ext4", ext4], ["xfs", xfs]] as const) {
+  nodeTest(
+    `stage() and publish() name who keeps an ${filesystem} that an error has shut down in another mount namespace`,
+    async (node) => {
+      const volume = await staged(node, capability);
+      {
+        await using shell = await WaitingShell.start(otherNamespace(node), "");
+        await run("xfs_io", "-x", "-c", "shutdown", node.staging(volume.id));
+        const kept = new RegExp(
+          `Cannot stage the volume because .* in the mount namespace of process ${shell.pid} `,
+        );
+        await assert.rejects(node.stage(volume, { capability }), refusal("unavailable", kept));
+        await assert.rejects(node.publish(volume, { capability }), refusal("unavailable", kept));
+      }
+      await node.publish(volume, { capability });
+      await node.unpublish(volume);
+      await node.unstage(volume);
+    },
+  );
+}

@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
-import { isCertain } from "../../volume/model/host/device_user.ts";
+import { type DeviceUser, isCertain } from "../../volume/model/host/device_user.ts";
 import { usableBytes } from "../../volume/model/encryption.ts";
 import { type StagingState, withContent } from "../../volume/model/staging/state.ts";
 import { wantsReadOnlyDevice } from "../../volume/model/staging/intent.ts";
@@ -232,10 +232,31 @@ async function mount(
   const lives = await deps.devices.hasFilesystem(proven);
   const others = lives ? await usersOf(deps, proven, "everything", context) : [];
   await deps.mounts.mountDevice(proven, mountPoint, filesystem, options, context);
-  // The mount has joined a file system that no mount here has: it may be frozen, and every write of the pod would wait, also
-  // where a backup in another mount namespace has frozen it. That is said.
-  if (lives) await thawForPods(deps, mountPoint, context, others);
+  if (lives) {
+    await refuseDead(deps, mountPoint, stagingState, others, context);
+    // The mount has joined a file system that no mount here has: it may be frozen, and every write of the pod would wait, also
+    // where a backup in another mount namespace has frozen it. That is said.
+    await thawForPods(deps, mountPoint, context, others);
+  }
   context.signal.throwIfAborted();
+}
+
+/**
+ * Throws when the mount has joined a file system that an error has shut down: it ends only with the others that have it.
+ *
+ * @throws {VolumeError} in-use, naming them
+ */
+async function refuseDead(
+  deps: NodeDeps,
+  mountPoint: string,
+  { volumeId, intent: { stagingPath, readOnly } }: StagingState,
+  others: readonly DeviceUser[],
+  context: CallContext,
+): Promise<void> {
+  const top = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
+  const isUsable = top !== undefined && isReadOnlyMount(top) === readOnly;
+  if (isUsable && await rootAnswers(deps, stagingPath, context)) return;
+  refuseUsers("stage", volumeId, others.filter(isCertain));
 }
 
 /**
