@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { fenceNames } from "./names.ts";
-import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";
+import { assertHolds, NotHere, type StepGroup, stepOf } from "./step.ts";
 import { TestVolume, type VolumeUser } from "./test_volume.ts";
 import {
   blockBytes,
@@ -44,11 +44,7 @@ export function fenceGroup(options: FenceOptions): StepGroup {
   const fence = new Fence(options);
   const neverTwo = "Two nodes never write to one volume";
   const dead = "A node that comes back from the dead writes nothing";
-  const step = (name: string, promise: string, run: Step["run"]): Step => ({
-    step: `fence: ${name}`,
-    promise,
-    run,
-  });
+  const step = stepOf("fence");
   return {
     steps: [
       step("two volumes in use", "An answer is OK only when it is done", () => fence.begin()),

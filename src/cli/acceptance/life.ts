@@ -2,7 +2,7 @@ import { codeOf } from "../../csi/server/client.ts";
 import { messageOf } from "../../volume/error_messages.ts";
 import { checksumOf, writePattern } from "./pattern.ts";
 import { type LifeKind, volumesOf } from "./names.ts";
-import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";
+import { assertHolds, NotHere, type StepGroup, stepOf } from "./step.ts";
 import { grownBytes, smallBytes, TestVolume, type VolumeUser } from "./test_volume.ts";
 
 /** What a life needs. */
@@ -31,11 +31,7 @@ const digestPromise = "OK is true: what was written and synced is what is read";
 export function lifeGroup(kind: LifeKind, options: LifeOptions): StepGroup {
   const life = new Life(kind, options);
   const { cannotGrow } = options;
-  const step = (name: string, promise: string, run: Step["run"]): Step => ({
-    step: `${kind}: ${name}`,
-    promise,
-    run,
-  });
+  const step = stepOf(kind);
   return {
     steps: [
       step("create, attach, write", "An answer is OK only when it is done", () => life.begin()),

@@ -5,7 +5,7 @@ import { messageOf } from "../../volume/error_messages.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { checksumOf, writePattern } from "./pattern.ts";
 import { rebootName } from "./names.ts";
-import { assertHolds, NotHere, type Step, type StepGroup } from "./step.ts";
+import { assertHolds, NotHere, type StepGroup, stepOf } from "./step.ts";
 import { TestVolume, type VolumeUser } from "./test_volume.ts";
 import { readingHost } from "./writers.ts";
 
@@ -39,11 +39,7 @@ const settleMs = 121_000;
 /** The steps around a reboot that a person makes. */
 export function rebootGroup(options: RebootOptions): StepGroup {
   const reboot = new Reboot(options);
-  const step = (name: string, promise: string, run: Step["run"]): Step => ({
-    step: `reboot: ${name}`,
-    promise,
-    run,
-  });
+  const step = stepOf("reboot");
   return {
     steps: [
       step("a volume in use", "An answer is OK only when it is done", () => reboot.begin()),

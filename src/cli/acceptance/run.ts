@@ -344,8 +344,7 @@ export class AcceptanceRun {
       },
     };
     const health = healthStep({ clock, random, signal, transport: transcript.through(transport) });
-    const end = () => Promise.resolve();
-    return [{ steps: [doctor, probe], end }, { steps: [health], end }];
+    return [{ steps: [doctor, probe] }, { steps: [health] }];
   }
 
   #groups({ clients }: RunDriver, transcript: Transcript): readonly StepGroup[] {
@@ -403,11 +402,11 @@ export class AcceptanceRun {
         return `${standIn.basePath} is empty`;
       },
     };
-    return { steps: [step], end: () => Promise.resolve() };
+    return { steps: [step] };
   }
 }
 
 function notHere(step: string, promise: string, reason: string): StepGroup {
   const run = () => Promise.reject(new NotHere(reason, true));
-  return { steps: [{ step, promise, run }], end: () => Promise.resolve() };
+  return { steps: [{ step, promise, run }] };
 }

@@ -32,7 +32,12 @@ export interface Step {
 export interface StepGroup {
   readonly steps: readonly Step[];
   /** Called in any case. */
-  end(): Promise<void>;
+  end?(): Promise<void>;
+}
+
+/** Makes the steps of a group, whose names begin with the group's. */
+export function stepOf(group: string): (name: string, promise: string, run: Step["run"]) => Step {
+  return (name, promise, run) => ({ step: `${group}: ${name}`, promise, run });
 }
 
 /** What runs steps. */
@@ -60,7 +65,7 @@ export async function runGroup(group: StepGroup, runner: StepRunner): Promise<vo
       missing = await runStep(one, missing, runner) ?? missing;
     }
   } finally {
-    await group.end();
+    await group.end?.();
   }
 }
 
