@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { VolumeError } from "../../volume/errors.ts";
 
 /** Where the server listens. */
@@ -38,15 +39,11 @@ function socketPath(path: string, text: string): string {
   }
   const name = segments.at(-1)!;
   const folder = segments.slice(0, -1).map((segment) => `/${segment}`).join("");
-  const bytes = byteLength(`${folder}/`) + Math.max(byteLength(name), TEMPORARY_NAME_BYTES);
+  const bytes = Buffer.byteLength(`${folder}/`) + Math.max(Buffer.byteLength(name), TEMPORARY_NAME_BYTES);
   if (bytes > MAX_SOCKET_PATH_BYTES) {
     throw refused(text, `its path needs ${bytes} bytes and a socket has ${MAX_SOCKET_PATH_BYTES}`);
   }
   return `${folder}/${name}`;
-}
-
-function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length;
 }
 
 function refused(text: string, reason: string): VolumeError {

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import type { RequestedCapability } from "../../volume/model/requested_capabilities.ts";
 import { isLegacySnapshotId, noData } from "../../volume/model/snapshots/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -68,7 +69,7 @@ export function isDirectoryVolumeId(value: string): boolean {
 }
 
 function isTooLong(volumeId: string): boolean {
-  return byteLength(volumeId) > maxDirectoryHandleBytes;
+  return Buffer.byteLength(volumeId) > maxDirectoryHandleBytes;
 }
 
 /**
@@ -163,13 +164,10 @@ export function requiredPath(name: string, value: string): string {
   if (names.some((part) => part === "." || part === "..")) throw wrong(name, 'it has "." or ".." in it');
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f]/.test(value)) throw wrong(name, "it has control characters");
-  const tooLong = names.some((part) => byteLength(part) > maxNameBytes) || byteLength(value) > maxPathBytes;
+  const tooLong = names.some((part) => Buffer.byteLength(part) > maxNameBytes) ||
+    Buffer.byteLength(value) > maxPathBytes;
   if (tooLong) throw wrong(name, "it is too long");
   return `/${names.join("/")}`;
-}
-
-function byteLength(text: string): number {
-  return new TextEncoder().encode(text).length;
 }
 
 function wrong(name: string, why: string): VolumeError {

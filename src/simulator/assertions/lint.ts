@@ -1,4 +1,4 @@
-import { byteLength } from "../bytes.ts";
+import { Buffer } from "node:buffer";
 import type { Assignment, Expression, MenuCommand, Statement } from "../grammar/syntax.ts";
 import { mentionsScratch } from "./ownership.ts";
 import type { Rule } from "./journal.ts";
@@ -15,7 +15,7 @@ const maxStatements = 4;
 /** The findings about the size of an exec. */
 export function lintExec(text: string, statements: number): Finding[] {
   const findings: Finding[] = [];
-  const bytes = byteLength(text);
+  const bytes = Buffer.byteLength(text);
   if (bytes > maxBytes && !mentionsScratch(text)) {
     findings.push({
       rule: "command-too-long",

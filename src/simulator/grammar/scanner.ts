@@ -1,4 +1,4 @@
-import { byteLength } from "../bytes.ts";
+import { Buffer } from "node:buffer";
 import type { Menus } from "../menu/menu.ts";
 import { type Position, Refusal } from "../refusal.ts";
 import type { Statement } from "./syntax.ts";
@@ -58,7 +58,7 @@ export class Scanner {
   position(offset: number = this.offset): Position {
     const before = this.text.slice(0, offset);
     const lines = before.split(/\r\n|\r|\n/);
-    return { line: lines.length, column: byteLength(lines.at(-1) ?? "") + 1 };
+    return { line: lines.length, column: Buffer.byteLength(lines.at(-1) ?? "") + 1 };
   }
 
   syntaxError(offset: number = this.offset): Refusal {

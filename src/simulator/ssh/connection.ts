@@ -1,5 +1,4 @@
-import type { Buffer } from "node:buffer";
-import { byteLength } from "../bytes.ts";
+import { Buffer } from "node:buffer";
 import type { Faults } from "../faults.ts";
 import { lintExec } from "../assertions/lint.ts";
 import { type ExecService, serveExec } from "./exec.ts";
@@ -83,7 +82,7 @@ export class RouterConnection {
     this.#channels++;
     session.on("close", () => this.#channels--);
     session.on("exec", (accept, refuse, { command }) => {
-      if (byteLength(command) > this.#service.router.behaviours.maxCommand) {
+      if (Buffer.byteLength(command) > this.#service.router.behaviours.maxCommand) {
         return refuseLong({ session: this.#session, command, refuse }, this.#service);
       }
       const fault = this.#service.faults.strike(command);
