@@ -1,4 +1,4 @@
-import type { ControllerConfig } from "./config/config.ts";
+import type { ControllerConfig } from "./config/router_settings.ts";
 import type { ClusterConfig } from "./config/cluster.ts";
 import type { ControllerDeps } from "../controller/deps.ts";
 import type { Logger } from "../telemetry/log.ts";

@@ -8,7 +8,8 @@ import { FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.t
 import { type CommandIo, exitCodes } from "./io.ts";
 import { type ControllerRun, withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
-import type { ControllerConfig, Environment } from "./config/config.ts";
+import type { Environment } from "./config/config.ts";
+import type { ControllerConfig } from "./config/router_settings.ts";
 import { assertVolumeId, isVolumeId } from "../volume/model/ids/ids.ts";
 import { usableBytes } from "../volume/model/encryption.ts";
 import { formatBytes } from "../volume/model/sizes.ts";

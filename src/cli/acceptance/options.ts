@@ -1,11 +1,6 @@
 import { routerFlags } from "../config/flag_tables.ts";
-import {
-  type Environment,
-  readBasePaths,
-  readNvmeAddress,
-  readRouter,
-  type RouterConfig,
-} from "../config/config.ts";
+import type { Environment } from "../config/config.ts";
+import { readBasePaths, readNvmeAddress, readRouter, type RouterConfig } from "../config/router_settings.ts";
 import { type FlagTable, readFlags } from "../flags.ts";
 
 const routerNames = [

@@ -2,7 +2,8 @@ import { type CsiClients, dial } from "../../csi/server/client.ts";
 import { needsLegacyListener } from "../../csi/server/legacy_unix_listener.ts";
 import { loadCsi } from "../../csi/server/proto.ts";
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
-import { readServeConfig, type RouterConfig } from "../config/config.ts";
+import { readServeConfig } from "../config/config.ts";
+import type { RouterConfig } from "../config/router_settings.ts";
 import { type DriverAdapters, startDriver } from "../serve/serve.ts";
 
 /** How a run's node reaches volumes; loop devices of a simulated router for tests and the demo. */

@@ -1,4 +1,5 @@
-import { type ControllerConfig, type Environment, takeVolume } from "../config/config.ts";
+import { type Environment, takeVolume } from "../config/config.ts";
+import type { ControllerConfig } from "../config/router_settings.ts";
 import { type ConfigFiles, noFiles, readBackendOf, systemFiles } from "../config/backends.ts";
 import { volumeFlags } from "../config/flag_tables.ts";
 import { adoptVolume } from "../../controller/legacy/adopt.ts";

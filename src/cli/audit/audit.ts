@@ -2,7 +2,7 @@ import { counted } from "../../volume/model/counted.ts";
 import { type Audit, auditRouter, deleteOrphan, refuseByAge } from "../../controller/audit/audit.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import { readNames } from "../../controller/names/name_plates.ts";
-import type { ControllerConfig } from "../config/config.ts";
+import type { ControllerConfig } from "../config/router_settings.ts";
 import { systemFiles } from "../config/backends.ts";
 import { systemClock } from "../../host/clock.ts";
 import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";

@@ -1,4 +1,5 @@
-import type { ControllerConfig, Environment } from "../config/config.ts";
+import type { Environment } from "../config/config.ts";
+import type { ControllerConfig } from "../config/router_settings.ts";
 import { readClusterAddress } from "../config/cluster.ts";
 import { objectFlags, routerFlags } from "../config/flag_tables.ts";
 import { type ConfigFiles, noFiles, readChosenBackends } from "../config/backends.ts";

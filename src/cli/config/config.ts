@@ -24,20 +24,6 @@ import { gapsPerSettleTime } from "../../volume/rules/fence.ts";
 import { assertNodeId } from "../../volume/model/ids/ids.ts";
 import { assertHandle } from "../../volume/model/ids/handles.ts";
 
-export {
-  type ControllerConfig,
-  readBasePaths,
-  readController,
-  readNothing,
-  readNqnPrefix,
-  readNvmeAddress,
-  readProfileFile,
-  readRouter,
-  readRouterLoosely,
-  type RouterConfig,
-  type TextReader,
-} from "./router_settings.ts";
-
 /** Reads one environment variable; undefined when it is not set or not allowed. */
 export type Environment = (name: string) => string | undefined;
 

@@ -1,6 +1,7 @@
+import type { Environment } from "../config/config.ts";
 import {
-  type Environment,
   readBasePaths,
+  readGrace,
   readNothing,
   readNqnPrefix,
   readNvmeAddress,
@@ -9,8 +10,7 @@ import {
   readRouterLoosely,
   type RouterConfig,
   type TextReader,
-} from "../config/config.ts";
-import { readGrace } from "../config/router_settings.ts";
+} from "../config/router_settings.ts";
 import { unexportGraceFor } from "../../router_profile/waits.ts";
 import { nodeFlags, routerFlags, serveFlags } from "../config/flag_tables.ts";
 import {

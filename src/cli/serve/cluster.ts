@@ -1,4 +1,4 @@
-import type { ControllerConfig } from "../config/config.ts";
+import type { ControllerConfig } from "../config/router_settings.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { PeriodicLoop } from "../../controller/periodic_loop.ts";
 import type { Clock } from "../../volume/ports/system.ts";

@@ -1,5 +1,5 @@
 import type { ClaimLookup } from "../../telemetry/status/model.ts";
-import type { ControllerConfig } from "../config/config.ts";
+import type { ControllerConfig } from "../config/router_settings.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import { AuditLoop, type AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
 import { HardwareLoop } from "../../controller/hardware/loop.ts";

@@ -1,4 +1,4 @@
-import type { ControllerConfig } from "../config/config.ts";
+import type { ControllerConfig } from "../config/router_settings.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { VolumeStore } from "../../volume/ports/store.ts";
 import { anyPair, fixedNodes, unknownDetachedNodes } from "../../volume/ports/cluster_ports.ts";

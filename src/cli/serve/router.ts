@@ -1,4 +1,4 @@
-import type { RouterConfig } from "../config/config.ts";
+import type { RouterConfig } from "../config/router_settings.ts";
 import { type HostKey, parseHostKeys } from "../../routeros/ssh/host_key.ts";
 import { safeVersions } from "../../routeros/console/router_info.ts";
 import { observedBy, type RouterObserver } from "../../routeros/ssh/observer.ts";

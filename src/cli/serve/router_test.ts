@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { RouterConfig } from "../config/config.ts";
+import type { RouterConfig } from "../config/router_settings.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { openTransport, readHostKeys } from "./router.ts";
 
