@@ -65,9 +65,8 @@ export const simulatorFlags: FlagTable = {
   },
   profile: {
     form: "text",
-    help: `Which kind of router to be: ${
-      profiles.map(({ name }) => name).join(", ")
-    }, or the path of a profile file.`,
+    help: "Which kind of router to be: " +
+      `${profiles.map(({ name }) => name).join(", ")}, or the path of a profile file.`,
     fallback: profiles[0]!.name,
   },
   pool: {

@@ -221,9 +221,8 @@ export class AcceptanceRun {
     const refusal = ground && refuseGround(ground, basePath, ownMarks, this.#options);
     if (ground !== undefined && refusal === undefined && problem === undefined) return ground;
     const reason = refusal ??
-      `the doctor has a problem: ${problem?.check}: ${problem?.found}; ${
-        problem?.fix ?? "see rds-csi doctor"
-      }`;
+      `the doctor has a problem: ${problem?.check}: ${problem?.found}; ` +
+        `${problem?.fix ?? "see rds-csi doctor"}`;
     throw new VolumeError(
       "precondition",
       `Cannot run in that folder because ${reason}: base-path=${basePath}`,
@@ -284,9 +283,8 @@ export class AcceptanceRun {
     if (left.length === 0) return;
     throw new VolumeError(
       "precondition",
-      `Cannot remove what an earlier run left because the router keeps it: file=${
-        left.join(", ")
-      }; remove it by hand`,
+      `Cannot remove what an earlier run left because the router keeps it: file=${left.join(", ")}; ` +
+        "remove it by hand",
     );
   }
 

@@ -163,10 +163,9 @@ async function assertNotConnected(deps: NodeDeps, volumeId: string, context: Cal
   if (connected.length === 0) return;
   throw new VolumeError(
     "in-use",
-    `Cannot attach the volume because it is connected here already: volume=${volumeId} nqn=${
-      connected.join(",")
-    }; ` +
-      "use --existing to inspect that connection without a change, or rds-csi detach to end it when it is unused",
+    `Cannot attach the volume because it is connected here already: volume=${volumeId} ` +
+      `nqn=${connected.join(",")}; use --existing to inspect that connection without a change, ` +
+      "or rds-csi detach to end it when it is unused",
   );
 }
 

@@ -52,9 +52,8 @@ export async function offeredNqn(
   if (found.length > 1) {
     throw new VolumeError(
       "precondition",
-      `Cannot choose the volume's export because the router offers several: ${where} offered=${
-        found.join(",")
-      }; name the NQN`,
+      "Cannot choose the volume's export because the router offers several: " +
+        `${where} offered=${found.join(",")}; name the NQN`,
     );
   }
   throw new VolumeError(
@@ -83,9 +82,8 @@ export async function connectedNqn(
   }
   throw new VolumeError(
     "precondition",
-    `Cannot choose the connection because the volume has several: volume=${volumeId} connected=${
-      found.join(",")
-    }; name the NQN`,
+    "Cannot choose the connection because the volume has several: " +
+      `volume=${volumeId} connected=${found.join(",")}; name the NQN`,
   );
 }
 

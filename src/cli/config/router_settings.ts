@@ -184,9 +184,8 @@ export function readGrace(flags: FlagValues, fromProfileMs: number | undefined):
   if (flags.isGiven(name) || fromProfileMs === undefined) return flags.durationMs(name);
   const { most = Infinity } = routerFlags[name]!;
   if (fromProfileMs <= most) return fromProfileMs;
-  const allowed = `a profile by which ${flags.nameOf(name)} is at most ${most / 1000}s (by this one it is ${
-    fromProfileMs / 1000
-  }s); the flag itself may say otherwise`;
+  const allowed = `a profile by which ${flags.nameOf(name)} is at most ${most / 1000}s (by this one it is ` +
+    `${fromProfileMs / 1000}s); the flag itself may say otherwise`;
   flags.problem("router-profile", flags.text("router-profile"), allowed);
   return most;
 }
@@ -230,10 +229,8 @@ export function readRouterLoosely(flags: FlagValues): RouterConfig {
   checkSecretFile(flags, "rds-password-file", router.passwordFile);
   if (router.keyFile !== undefined && router.passwordFile !== undefined) {
     flags.addProblems([
-      `${flags.nameOf("rds-key")} and ${
-        flags.nameOf("rds-password-file")
-      } exclude each other, with their environment ` +
-      "variables: give the one that the router takes",
+      `${flags.nameOf("rds-key")} and ${flags.nameOf("rds-password-file")} exclude each other, ` +
+      "with their environment variables: give the one that the router takes",
     ]);
   }
   for (const text of router.hostKeys) checkHostKey(flags, text);

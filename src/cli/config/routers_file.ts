@@ -166,9 +166,8 @@ function compareTopologies(routers: readonly FileRouter[], problem: Problem): vo
     if (keys === keysOf(first)) continue;
     problem(
       `${router.at}.topology`,
-      `cannot have ${keys === "" ? "no keys" : `the keys ${keys}`}: use those of ${first.at}, ${
-        keysOf(first)
-      }`,
+      `cannot have ${keys === "" ? "no keys" : `the keys ${keys}`}: ` +
+        `use those of ${first.at}, ${keysOf(first)}`,
     );
   }
 }

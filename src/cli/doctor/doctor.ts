@@ -249,9 +249,8 @@ export async function runProbe(
       // Three minutes of questions are not lost.
       io.out(text.trimEnd());
       io.err(
-        `probe: not written to ${options.output}: ${
-          messageAbout(options.output, error)
-        }; the profile is printed instead`,
+        `probe: not written to ${options.output}: ${messageAbout(options.output, error)}; ` +
+          "the profile is printed instead",
       );
       return exitCodes.failed;
     }

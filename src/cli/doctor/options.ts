@@ -136,10 +136,9 @@ function readNamedRouters(flags: FlagValues, config: ConfigFiles): DoctorHalves[
     const [first, ...others] = backends[0]?.settings.basePaths ?? [];
     if (others.length > 0) {
       flags.addProblems([
-        `--probe makes scratch volumes in one folder, and ${
-          backends[0]!.settings.backend
-        } has several: give one of ` +
-        `${[first, ...others].join(", ")} as --base-path, and the router by flags instead of --config`,
+        `--probe makes scratch volumes in one folder, and ${backends[0]!.settings.backend} has several: ` +
+        `give one of ${[first, ...others].join(", ")} as --base-path, ` +
+        "and the router by flags instead of --config",
       ]);
     }
   }

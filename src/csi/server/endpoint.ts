@@ -49,9 +49,7 @@ function socketPath(path: string, text: string): string {
 function refused(text: string, reason: string): VolumeError {
   return new VolumeError(
     "invalid",
-    `Cannot listen on ${
-      JSON.stringify(text)
-    } because ${reason}: allowed are unix:///path, unix:/path, /path and ` +
-      `tcp://127.0.0.1:port`,
+    `Cannot listen on ${JSON.stringify(text)} because ${reason}: ` +
+      "allowed are unix:///path, unix:/path, /path and tcp://127.0.0.1:port",
   );
 }

@@ -55,10 +55,8 @@ async function assertReplaceable(path: string): Promise<void> {
   if (answer === "refused") return;
   throw new VolumeError(
     "precondition",
-    `Cannot listen because another process ${
-      answer === "accepted" ? "answers" : "may still listen"
-    } there: path=${path}` +
-      ` (${answer}); stop it first`,
+    `Cannot listen because another process ${answer === "accepted" ? "answers" : "may still listen"} ` +
+      `there: path=${path} (${answer}); stop it first`,
   );
 }
 

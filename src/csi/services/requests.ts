@@ -56,9 +56,8 @@ export function requiredDirectoryHandle(value: string): string {
   if (isDirectoryVolumeId(requiredField("volume_id", value))) return value;
   throw new VolumeError(
     "invalid",
-    `Cannot use the volume id because it is ${isTooLong(value) ? "too long" : "not printable"}: volume=${
-      JSON.stringify(value.slice(0, 64))
-    }`,
+    `Cannot use the volume id because it is ${isTooLong(value) ? "too long" : "not printable"}: ` +
+      `volume=${JSON.stringify(value.slice(0, 64))}`,
   );
 }
 

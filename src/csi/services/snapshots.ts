@@ -79,10 +79,8 @@ function assertNoParameters(parameters: Readonly<Record<string, string>>): void 
   if (unknown === undefined) return;
   throw new VolumeError(
     "invalid",
-    `Cannot use the VolumeSnapshotClass parameter because it is unknown: key=${
-      JSON.stringify(unknown.slice(0, 64))
-    }; ` +
-      "there are none",
+    "Cannot use the VolumeSnapshotClass parameter because it is unknown: " +
+      `key=${JSON.stringify(unknown.slice(0, 64))}; there are none`,
   );
 }
 

@@ -208,9 +208,8 @@ function judgeOffer(
   nqnPrefix: string,
 ): Finding {
   const own = offered.filter((nqn) => parseExportNqn(nqn, nqnPrefix) !== undefined);
-  const found = `${describe(at)} answers in ${
-    Math.round(ms)
-  } ms, and offers this host ${own.length} of this driver's exports`;
+  const found = `${describe(at)} answers in ${Math.round(ms)} ms, ` +
+    `and offers this host ${own.length} of this driver's exports`;
   const withdrawn = staged.map(({ intent: { nqn } }) => nqn).filter((nqn) => !offered.includes(nqn));
   if (withdrawn.length === 0) return fine(targetName, found);
   return warning(

@@ -103,9 +103,8 @@ function isClosed(access: Access | undefined): boolean {
 }
 
 function judge(what: string, { ipv4, ipv6 }: Accesses, fix: Fix): Finding {
-  const found = `${what}: over IPv4 ${describe(ipv4)}; over IPv6 ${
-    ipv6 === undefined ? "nothing, because it is off" : describe(ipv6)
-  }`;
+  const found = `${what}: over IPv4 ${describe(ipv4)}; ` +
+    `over IPv6 ${ipv6 === undefined ? "nothing, because it is off" : describe(ipv6)}`;
   const states = [ipv4.state, ipv6?.state];
   if (states.includes("open")) return warning(firewallName, found, fix);
   return states.includes("unknown") ? skipped(firewallName, found, fix) : fine(firewallName, found);

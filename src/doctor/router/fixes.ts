@@ -58,9 +58,8 @@ export const routerFixes = {
   keyUnusable: (user: string): Fix => ({
     before: "make a key for the driver alone, without a passphrase: ",
     commands: ["ssh-keygen -t ed25519 -N '' -f rds-csi-key"],
-    after: `; then upload rds-csi-key.pub to the router, ${
-      keyImport(user, "rds-csi-key.pub")
-    } there, and set --rds-key`,
+    after: `; then upload rds-csi-key.pub to the router, ${keyImport(user, "rds-csi-key.pub")} there, ` +
+      "and set --rds-key",
   }),
   keyRefused: (user: string, from: string | undefined): Fix => ({
     before: userAddress(from),

@@ -73,9 +73,8 @@ export function judgeHostLists(
   const findings = listed.slice(0, maxNamed).map(({ slot, hosts }) =>
     warning(
       what,
-      `${slot} has a list of hosts, which this driver sets on no disk: a node that is not in it cannot connect: ${
-        named(hosts)
-      }`,
+      `${slot} has a list of hosts, which this driver sets on no disk: ` +
+        `a node that is not in it cannot connect: ${named(hosts)}`,
       routerFixes.hostList(slot),
     )
   );

@@ -204,9 +204,8 @@ function liesOn({ below }: PoolDisk, slots: ReadonlySet<string>, disks: readonly
 
 /** The router and whoever has the disk write to it without knowing of each other. */
 function judgeLent({ slot, mountPoint, below }: PoolDisk): Finding {
-  const found = `/${mountPoint}: ${slot} is a part of ${
-    below.join(", ")
-  }, which is exported: the router writes to it as well`;
+  const found = `/${mountPoint}: ${slot} is a part of ${below.join(", ")}, which is exported: ` +
+    "the router writes to it as well";
   return problem(poolName, found, routerFixes.poolLook(slot));
 }
 
@@ -248,9 +247,8 @@ function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {
     ...others.length === 0 ? [] : [`with ${others.map((disk) => disk.slot).join(", ")}`],
     ...(state === "" ? [] : [state]),
   ];
-  const found = `/${mountPoint}: ${text.join(", ")}, ${formatBytes(freeBytes)} of ${
-    formatBytes(sizeBytes)
-  } free`;
+  const found = `/${mountPoint}: ` +
+    `${text.join(", ")}, ${formatBytes(freeBytes)} of ${formatBytes(sizeBytes)} free`;
   const faults = [pool, ...others].flatMap((drive) => faultsBelow(drive, disks, new Set()));
   if (!parseArrayState(state).sound || faults.length > 0) {
     const reason = faults.length === 0 ? "its state is not clean" : faults.join(", ");

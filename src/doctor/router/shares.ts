@@ -104,11 +104,8 @@ export function judgePoolsOfVolumes(
       const what = images.length === 0
         ? "is a pool for block volumes"
         : `holds ${images.length} images of block volumes`;
-      const found =
-        `/${mountPoint} ${what}, and the router shares it (${
-          sharing.join(", ")
-        }): others can read and perhaps ` +
-        "overwrite them";
+      const found = `/${mountPoint} ${what}, and the router shares it (${sharing.join(", ")}): ` +
+        "others can read and perhaps overwrite them";
       return [problem(shareName, found, routerFixes.shareOff(slot, ...sharing))];
     },
   );
@@ -134,20 +131,14 @@ export function judgeShare(
     );
   }
   if (images.length > 0) {
-    const found =
-      `/${mountPoint} holds ${images.length} images of disks, such as ${
-        images[0]
-      }: anyone who reaches port 2049 ` +
-      "could read and overwrite them, so the driver makes no directory there";
+    const found = `/${mountPoint} holds ${images.length} images of disks, such as ${images[0]}: ` +
+      "anyone who reaches port 2049 could read and overwrite them, so the driver makes no directory there";
     findings.push(problem(shareName, found, routerFixes.ownShare()));
   }
   const misplaced = directories.filter((path) => !basePaths.some((base) => isInside(path, base)));
   if (misplaced.length > 0) {
-    const found =
-      `${misplaced.length} directories of this cluster lie outside of --base-path, such as ${
-        misplaced[0]
-      }: the ` +
-      "driver neither lists nor deletes them";
+    const found = `${misplaced.length} directories of this cluster lie outside of --base-path, ` +
+      `such as ${misplaced[0]}: the driver neither lists nor deletes them`;
     findings.push(warning(shareName, found, routerFixes.moreBasePaths(parentFolder(misplaced[0]!))));
   }
   const well =

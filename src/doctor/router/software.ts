@@ -102,10 +102,8 @@ export function judgeClock(thereMs: number | undefined, hereMs: number): Finding
   }
   return warning(
     clockName,
-    `the router's is ${Math.abs(seconds)} s ${
-      seconds > 0 ? "ahead of" : "behind"
-    } this machine's: logs and ` +
-      "certificates will not match",
+    `the router's is ${Math.abs(seconds)} s ${seconds > 0 ? "ahead of" : "behind"} this machine's: ` +
+      "logs and certificates will not match",
     routerFixes.clockOff(),
   );
 }

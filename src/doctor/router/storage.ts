@@ -153,9 +153,8 @@ function judgeScratch(scratch: readonly StoredVolume[]): Finding {
   const { imagePath } = scratch[0]!;
   return warning(
     disksName,
-    `${scratch.length} left by a killed probe, or waiting for --after-reboot: ${
-      scratch.slice(0, maxNamed).map(({ id }) => id).join(", ")
-    }`,
+    `${scratch.length} left by a killed probe, or waiting for --after-reboot: ` +
+      `${scratch.slice(0, maxNamed).map(({ id }) => id).join(", ")}`,
     routerFixes.probeLeftovers(imagePath.slice(0, imagePath.lastIndexOf("/"))),
   );
 }

@@ -111,8 +111,7 @@ export function describeDifferences(differences: readonly ReplayedDifference[]):
     const { entry, step, kind, where, router, simulator } = group[0]!;
     const place = where === "" ? "" : ` at ${where}`;
     const times = group.length === 1 ? "" : ` (and ${group.length - 1} more)`;
-    return `${entry} ${step}: ${kind}${place}: router ${router || "-"}, simulator ${
-      simulator || "-"
-    }${times}`;
+    return `${entry} ${step}: ${kind}${place}: ` +
+      `router ${router || "-"}, simulator ${simulator || "-"}${times}`;
   });
 }

@@ -64,8 +64,7 @@ function parseToken(all: readonly Router[], given: string): { index: number; tok
   if (index >= 0) return { index, token: given.slice(at) };
   throw new VolumeError(
     "bad-token",
-    `Cannot continue the list because the token does not come from this driver: token=${
-      JSON.stringify(given.slice(0, 64))
-    }; begin again without one`,
+    "Cannot continue the list because the token does not come from this driver: " +
+      `token=${JSON.stringify(given.slice(0, 64))}; begin again without one`,
   );
 }

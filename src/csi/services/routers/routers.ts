@@ -145,10 +145,8 @@ export class Routers {
     if (!router.isDefault || this.#byName(said) !== undefined) {
       throw new VolumeError(
         "invalid",
-        `Cannot use the volume context because its router differs from the id's: backend=${
-          said.slice(0, 64)
-        } ` +
-          `router=${router.name}`,
+        "Cannot use the volume context because its router differs from the id's: " +
+          `backend=${said.slice(0, 64)} router=${router.name}`,
       );
     }
     return { ...context, backend: router.name };
