@@ -51,3 +51,12 @@ for (const kind of ["ext4", "block"] as const) {
     });
   }
 }
+
+Deno.test("a map that is suspended for a reload does not count as given up, although it shows no queueing", async () => {
+  const { node } = await inUse();
+  await node.unpublish();
+  node.mapper.maps.get(name)!.table!.queues = false;
+  node.files.texts.set("/sys/block/dm-0/dm/suspended", "1");
+  await assert.rejects(node.publish(layered), refusal("unavailable", /writes wait for it/));
+  assert.equal(node.table.length, 1);
+});

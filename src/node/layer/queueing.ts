@@ -12,7 +12,9 @@ export async function isQueueing(deps: NodeDeps, nqn: string, context: CallConte
 /** Whether all I/O of the volume's map fails once its device is away, since its queueing was ended. */
 export async function isGivenUp(deps: NodeDeps, nqn: string, context: CallContext): Promise<boolean> {
   const map = await findMultipath(deps, nqn);
-  return map !== undefined && map.sizeBytes > 0n && !(await deps.maps!.table(map, context)).queues;
+  // One that is being reloaded shows no queueing as long as it is suspended, and queues again.
+  if (map === undefined || map.suspended || map.sizeBytes === 0n) return false;
+  return !(await deps.maps!.table(map, context)).queues;
 }
 
 /** Lets I/O that waits for a missing device fail from now on. OK when there is no map. */
