@@ -17,6 +17,13 @@ const directory = (own: object) => ({ directory: { enabled: true, basePaths: ["/
 
 const encrypted = (own: object) => classes({ name: "a", parameters: { encrypted: "true", ...own } });
 const secretKey = "csi.storage.k8s.io/node-stage-secret-";
+/** As a class without encryptionSecret names it. */
+const secret = Object.fromEntries(
+  ["stage", "publish"].flatMap((call) => [
+    [`csi.storage.k8s.io/node-${call}-secret-name`, "s"],
+    [`csi.storage.k8s.io/node-${call}-secret-namespace`, "n"],
+  ]),
+);
 
 /** Values beside `router.address`, and what is said of them. */
 const refused: readonly Refusal[] = [
@@ -69,6 +76,10 @@ const refused: readonly Refusal[] = [
     [encrypted({ encrypted: text }), /the parameter encrypted: .*, which can be true or false/] as const
   ),
   [encrypted({ [`${secretKey}name`]: "s" }), /the StorageClass a is encrypted and has no Secret/],
+  [
+    encrypted({ [`${secretKey}name`]: "s", [`${secretKey}namespace`]: "n" }),
+    /the StorageClass a is encrypted and has no Secret .* for stage and publish/,
+  ],
   [
     encrypted({ [`${secretKey}name`]: "", [`${secretKey}namespace`]: "n" }),
     /the StorageClass a is encrypted and has no Secret/,
@@ -147,7 +158,7 @@ const accepted: readonly object[] = [
   classes({ name: "a", encryptionSecret: { name: "s", namespace: "n" } }),
   classes({
     name: "a",
-    parameters: { encrypted: "true", [`${secretKey}name`]: "s", [`${secretKey}namespace`]: "n" },
+    parameters: { encrypted: "true", ...secret },
   }),
   classes({ name: "a", parameters: { encrypted: "false" } }),
 ];
@@ -243,7 +254,7 @@ chartTest("the chart takes of each parameter of a StorageClass what the driver t
   const { complaint } = render({
     values: withAddress(classes(...trials.map(({ key, value }, at) => ({
       name: `c${at}`,
-      parameters: { [`${secretKey}name`]: "s", [`${secretKey}namespace`]: "n", [key]: value },
+      parameters: { ...secret, [key]: value },
     })))),
   });
   for (const [at, { key, value }] of trials.entries()) {

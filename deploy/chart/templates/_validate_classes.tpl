@@ -45,9 +45,14 @@
 {{- $problems = append $problems (printf "the StorageClass %s has fsType, which sets the parameter csi.storage.k8s.io/fstype: leave that out" .name) }}
 {{- end }}
 {{- $problems = concat $problems (include "rds-csi.addressProblems" (list (printf "the parameter nvmeAddress of the StorageClass %s" .name) (get $parameters "nvmeAddress" | toString) "several") | fromJsonArray) }}
-{{- $secret := "csi.storage.k8s.io/node-stage-secret-" }}
-{{- if and (eq (toString (get $parameters "encrypted")) "true") (not .encryptionSecret) (not (and (get $parameters (print $secret "name")) (get $parameters (print $secret "namespace")))) }}
-{{- $problems = append $problems (printf "the StorageClass %s is encrypted and has no Secret with a passphrase: set encryptionSecret in place of the parameter" .name) }}
+{{- $unnamed := list }}
+{{- range list "stage-secret-name" "stage-secret-namespace" "publish-secret-name" "publish-secret-namespace" }}
+{{- if not (get $parameters (print "csi.storage.k8s.io/node-" .)) }}
+{{- $unnamed = append $unnamed . }}
+{{- end }}
+{{- end }}
+{{- if and (eq (toString (get $parameters "encrypted")) "true") (not .encryptionSecret) $unnamed }}
+{{- $problems = append $problems (printf "the StorageClass %s is encrypted and has no Secret with a passphrase for stage and publish: set encryptionSecret in place of the parameter" .name) }}
 {{- end }}
 {{- end }}
 {{- end }}
