@@ -150,7 +150,7 @@ async function doctor(flags: Flags, network: Network): Promise<readonly Finding[
   const args = Object.entries(flags).flatMap(([name, value]) =>
     value === undefined ? [] : [`--${name}=${value}`]
   );
-  const router = readDoctorOptions([...args, "--json"], () => undefined);
+  const router = readDoctorOptions([...args, "--json"], () => undefined, Deno.readTextFileSync);
   const printed: string[] = [];
   const io = {
     out: (line: string) => void printed.push(line),

@@ -2,6 +2,8 @@
 // gets rid of the finding. A new entry without a trial fails here.
 import assert from "node:assert/strict";
 import { routerFixes } from "../../src/doctor/router/fixes.ts";
+import { formatProfile } from "../../src/router_profile/profile.ts";
+import { getProfile } from "../../src/simulator/profile.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { type Fix, formatFix } from "../../src/volume/model/finding.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
@@ -29,6 +31,11 @@ const keyFlags = (file: string) => ({ folder }: Scene) => ({
   "rds-password-file": undefined,
   "rds-key": `${folder}/${file}`,
 });
+/** The profile that a probe of such a router has written. */
+const profileOf = (name: string) => ({ folder }: Scene) => {
+  Deno.writeTextFileSync(`${folder}/profile.json`, formatProfile({ ...getProfile(name), answers: {} }));
+  return { "router-profile": `${folder}/profile.json` };
+};
 const keyImport = `/user/ssh-keys/import user=${user} public-key-file=key.pub`;
 const pools = [{ name: "storage-pool" }, { name: "share", nfsSharing: true }];
 const ofDirectories = { kind: "directory", "base-path": "/share/k8s" };
@@ -92,6 +99,12 @@ const trials: Readonly<Record<string, Trial>> = {
     wrong: () => ({ overcommit: "1.5" }),
     advice: () => routerFixes.overcommit(),
     right: () => ({ overcommit: "1" }),
+  },
+  probeAgain: {
+    check: "profile",
+    wrong: profileOf("ros-7.21"),
+    advice: () => routerFixes.probeAgain(),
+    right: profileOf("ros-7.24"),
   },
   basePath: {
     check: "base-path",

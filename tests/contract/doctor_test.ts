@@ -229,13 +229,6 @@ const wrong: readonly (readonly [
   ["a RouterOS that cannot fence", {}, "version", "problem", /too old; the driver needs 7\.21/, {
     profile: { ...getProfile("ros-7.24"), version: "7.20.8 (long-term)" },
   }],
-  [
-    "a profile of another RouterOS",
-    { "router-profile": formatProfile({ ...getProfile("ros-7.21"), answers: {} }) },
-    "profile",
-    "warning",
-    /^it is of RouterOS 7\.21.*, and the router runs 7\.24/,
-  ],
   ["a clock that is wrong", {}, "clock", "warning", /3(?:599|600) s ahead/, { clock: ahead(3_600_000) }],
 ];
 
