@@ -37,6 +37,8 @@ export class MachineKubelet {
     const { api, certificates } = this.#plane;
     const file = await this.#plane.kubeconfig(`system:node:${this.#guest.name}`);
     const kubeconfig = (await Deno.readTextFile(file)).replace(api.access.url, `https://${apiServerAddress}`);
+    // A power cut may leave the certificate that it has made empty: then it never starts again.
+    await this.#guest.sh("rm -rf /var/lib/kubelet/pki");
     await this.#guest.write(`${folder}/kubelet.kubeconfig`, kubeconfig, 0o600);
     await this.#guest.write(
       `${folder}/kubelet-clients.crt`,
